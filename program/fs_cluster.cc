@@ -69,11 +69,16 @@ harness::ExitCode make_parts(const FsSystem& system, const std::string& file,
 harness::ExitCode serve_part(const FsSystem& system, const std::string& file,
                              const std::string& server) {
   const ClusterConfig cluster = ClusterConfig::read(system, file);
-  mount::serve_part(system, cluster, cluster.server(server), [&server] {
-    // The process that has started this one may be waiting for it.
-    fmt::print("{} serves\n", server);
-    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
-  });
+  const ConfiguredServer& served = cluster.server(server);
+  try {
+    mount::serve_part(system, cluster, served, [&server] {
+      // The process that has started this one may be waiting for it.
+      fmt::print("{} serves\n", server);
+      if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+    });
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} of {}: {}", server, served.directory, error.what()));
+  }
   return harness::ExitCode::done;
 }
 

@@ -106,29 +106,14 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
 }  // namespace
 
 TwoMounts::TwoMounts(const MountedCluster& cluster)
-    : system_(cluster.system),
+    : cluster_(cluster),
+      system_(cluster.system),
       folder_("/dev/shm", "two-mounts"),
       a_(folder_.path() / "a"),
       b_(folder_.path() / "b") {
   std::filesystem::create_directory(a_);
   std::filesystem::create_directory(b_);
-  std::vector<std::string> names{"mds", "left"};
-  if (cluster.stores > 1) names.emplace_back("right");
-  if (cluster.has_mirror) names.emplace_back("mirror");
-  const std::vector<std::uint16_t> ports = free_ports(names.size());
-  std::ofstream file(configuration());
-  file << fmt::format("name = \"home\"\nplatform = \"{}\"\nsize = {}\n[parameters]\n{}\n",
-                      cluster.platform, cluster.size, cluster.parameters);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string& name = names[i];
-    const char* const role = name == "mds" ? "metadata" : name == "mirror" ? "mirror" : "store";
-    file << fmt::format("[servers.{}]\nrole = \"{}\"\ndirectory = \"{}/{}\"\n", name, role,
-                        folder_.path().string(), name);
-    if (cluster.platform == "sockets") {
-      file << fmt::format("address = \"127.0.0.1:{}\"\n", ports[i]);
-    }
-  }
-  file.close();
+  const std::vector<std::string> names = configure(configuration(), cluster);
   const pid_t making = fork();
   if (making == 0) {
     freopen("/dev/null", "w", stdout);
@@ -140,6 +125,28 @@ TwoMounts::TwoMounts(const MountedCluster& cluster)
   serve(names);
   mount(a_);
   mount(b_);
+}
+
+// Returns the names of the servers.
+std::vector<std::string> TwoMounts::configure(const std::string& file,
+                                              const MountedCluster& cluster) const {
+  std::vector<std::string> names{"mds", "left"};
+  if (cluster.stores > 1) names.emplace_back("right");
+  if (cluster.has_mirror) names.emplace_back("mirror");
+  const std::vector<std::uint16_t> ports = free_ports(names.size());
+  std::ofstream text(file);
+  text << fmt::format("name = \"home\"\nplatform = \"{}\"\nsize = {}\n[parameters]\n{}\n",
+                      cluster.platform, cluster.size, cluster.parameters);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    const char* const role = name == "mds" ? "metadata" : name == "mirror" ? "mirror" : "store";
+    text << fmt::format("[servers.{}]\nrole = \"{}\"\ndirectory = \"{}/{}\"\n", name, role,
+                        folder_.path().string(), name);
+    if (cluster.platform == "sockets") {
+      text << fmt::format("address = \"127.0.0.1:{}\"\n", ports[i]);
+    }
+  }
+  return names;
 }
 
 TwoMounts::~TwoMounts() {
@@ -156,6 +163,16 @@ void TwoMounts::serve(const std::vector<std::string>& names) {
     servers_[name] = programs.back().process;
   }
   for (const StartedProgram& program : programs) await_start(program);
+}
+
+void TwoMounts::serve_elsewhere(const std::string& name) {
+  MountedCluster other = cluster_;
+  other.platform = "sockets";
+  const std::string file = folder_.path() / "other.toml";
+  configure(file, other);
+  const pid_t process = start({"fs", "serve", system_, file, name}, STDOUT_FILENO);
+  ::kill(process, SIGKILL);
+  await_end(process);
 }
 
 std::vector<std::string> TwoMounts::servers() const {

@@ -49,12 +49,17 @@ class TwoMounts {
   // The exit code of a server that got the signal.
   int end_server(const std::string& name, int signal = SIGTERM);
   void serve(const std::vector<std::string>& names);
+  // Serves a part once more, by another configuration file: of the same servers, with other addresses.
+  void serve_elsewhere(const std::string& name);
   // mds, mirror, left and right, as far as they run.
   std::vector<std::string> servers() const;
   // Names a server or a mount whose process has ended by itself; nothing if all run.
   std::optional<std::string> ended() const;
 
  private:
+  std::vector<std::string> configure(const std::string& file, const MountedCluster& cluster) const;
+
+  MountedCluster cluster_;
   std::string system_;
   TemporaryDirectory folder_;
   std::filesystem::path a_;

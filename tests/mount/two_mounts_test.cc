@@ -314,7 +314,7 @@ class LockingProcess {
       const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
       const int outcome = whole_file ? flock(file, LOCK_EX) : fcntl(file, F_SETLKW, &lock);
       const char result = outcome == 0 ? '+' : '-';
-      if (write(said[1], &result, 1) == 1) pause();
+      if (write(said[1], &result, 1) == 1) ::pause();
       _exit(0);
     }
     close(said[1]);
@@ -443,6 +443,16 @@ TEST_P(TwoMountsTest, AServerThatWasStartedAgainBetweenCallsIsNotNoticed) {
     EXPECT_EQ(read_file(mounts.a() / "kept"), "kept") << server;
     EXPECT_EQ(read_file(mounts.b() / "kept"), "kept") << server;
   }
+}
+
+// A second server of the same pages or metadata would overwrite what the first one has acknowledged.
+TEST_P(TwoMountsTest, APartIsServedOnce) {
+  TwoMounts mounts(alone());
+  put(mounts.a() / "file", "text");
+  for (const std::string server : {"mds", "left"}) {
+    EXPECT_THROW(mounts.serve_elsewhere(server), std::runtime_error) << server;
+  }
+  EXPECT_EQ(read_file(mounts.b() / "file"), "text");
 }
 
 TEST_P(TwoMountsTest, AKilledMountLeavesNothingBehind) {

@@ -69,6 +69,16 @@ std::unique_ptr<pmem::Region> open_pages(Node& node, const std::string& name,
   return region;
 }
 
+namespace {
+
+std::shared_ptr<void> own_pages(Node& node, const std::string& name) {
+  std::shared_ptr<void> ownership = node.own_region(pages_region(name));
+  if (ownership != nullptr) return ownership;
+  throw UsageError(fmt::format("the pages of '{}' are being served already", name));
+}
+
+}  // namespace
+
 Store::Store(Thread& thread, std::string name, const Parameters& parameters, NodeId mds,
              std::uint32_t group)
     : name_(std::move(name)),
@@ -76,6 +86,7 @@ Store::Store(Thread& thread, std::string name, const Parameters& parameters, Nod
       mds_(mds),
       group_(group),
       pages_(open_pages(thread.node, name_, parameters, group)),
+      ownership_(own_pages(thread.node, name_)),
       sessions_(parameters.sessions * parameters.network_threads +
                 static_cast<std::uint32_t>(parameters.stores.size())),
       epoch_(pages_->load(kStoreEpochOffset)),

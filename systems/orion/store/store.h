@@ -104,6 +104,8 @@ class Store final : public fs::FsServer, public std::enable_shared_from_this<Sto
   NodeId mds_;
   std::uint32_t group_;
   std::unique_ptr<pmem::Region> pages_;
+  // Two servers of the same pages would overwrite what the other one has acknowledged.
+  std::shared_ptr<void> ownership_;
   fabric::MemoryRegion pages_memory_;
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion buffer_memory_;
