@@ -69,6 +69,12 @@ fabric::tcp::HostAndPort address_of(const TomlSection& section, const ParameterV
                 "must be a host's name or IPv4 address and a port, as in \"10.0.0.1:4710\"");
 }
 
+// The same directory by one name, so that two servers that have it are noticed.
+std::string directory_in(const std::string& given) {
+  const std::filesystem::path path = std::filesystem::path(given).lexically_normal();
+  return path.has_filename() ? path.string() : path.parent_path().string();
+}
+
 ConfiguredServer server_of(const TomlSection& section, std::string_view name, NodeId node,
                            ClusterPlatform platform) {
   section.allow_only(names_of(kServerKeys));
@@ -80,9 +86,13 @@ ConfiguredServer server_of(const TomlSection& section, std::string_view name, No
     section.wrong(*section.table().get("group"), "group", "is for stores only; leave it out");
   }
   server.address = address_of(section, keys, platform);
-  server.directory = keys.text("directory");
+  server.directory = directory_in(keys.text("directory"));
   if (server.directory.empty()) {
     section.missing("directory", "add where its persistent memory is, directory = \"/mnt/pmem0\"");
+  }
+  if (server.directory.find('\0') != std::string::npos) {
+    section.wrong(*section.table().get("directory"), "directory",
+                  "has a character that names of files cannot have");
   }
   if (!server.directory.starts_with('/')) {
     section.wrong(*section.table().get("directory"), "directory",

@@ -6,6 +6,7 @@
 #include "mount/cluster_config.h"
 #include "platform/base/error.h"
 #include "platform/base/node_runs.h"
+#include "platform/pmem/mapped/dax_device.h"
 #include "platform/runtime/work.h"
 #include "platform/shm/shm_platform.h"
 #ifdef PERDURA_HAVE_VERBS
@@ -13,6 +14,17 @@
 #endif
 
 namespace perdura::mount {
+
+namespace {
+
+// A directory of that name would be made in the memory of the file system of devices.
+void check_device(const ConfiguredServer& server) {
+  if (!server.directory.starts_with("/dev/dax")) return;
+  if (pmem::mapped::device_path(server.directory)) return;
+  throw UsageError(fmt::format("directory = \"{}\": there is no such device", server.directory));
+}
+
+}  // namespace
 
 SocketsOptions ClusterConfig::sockets_options() const {
   SocketsOptions options{.job = name_};
@@ -24,6 +36,7 @@ SocketsOptions ClusterConfig::sockets_options() const {
 }
 
 std::unique_ptr<Platform> ClusterConfig::platform_of_memory(const ConfiguredServer& server) const {
+  check_device(server);
   SocketsOptions options = sockets_options();
   options.node = server.part.node;
   options.pm_directory = server.directory;
@@ -32,6 +45,7 @@ std::unique_ptr<Platform> ClusterConfig::platform_of_memory(const ConfiguredServ
 
 std::unique_ptr<Platform> ClusterConfig::platform(const ConfiguredServer& server,
                                                   std::uint32_t ports) const {
+  check_device(server);
   if (platform_ == ClusterPlatform::verbs) {
     return on_devices(server.part.node, &server, ports > 0);
   }

@@ -169,6 +169,14 @@ TEST_F(FsCommand, AMistakeInTheConfigurationOfServersIsOneLine) {
   refused(top + mds +
               "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:2\"\ndirectory = \"/m\"\n",
           ":6: directory in [servers.mds] is \"/m\", as that of [servers.left] of the same host");
+  refused(top + mds +
+              "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:2\"\ndirectory = "
+              "\"/x/..//m/\"\n",
+          ":6: directory in [servers.mds] is \"/m\", as that of [servers.left] of the same host");
+  refused(top + mds +
+              "[servers.left]\nrole = \"store\"\naddress = \"127.0.0.1:2\"\ndirectory = "
+              "\"/l\\u0000\"\n",
+          ":10: directory in [servers.left] has a character that names of files cannot have");
 }
 
 TEST_F(FsCommand, NumbersAreThoseThatThereCanBe) {
