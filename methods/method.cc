@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <tuple>
 
 #include "platform/base/error.h"
@@ -28,11 +27,18 @@ using pmem::Transport;
 
 using Cell = std::tuple<Transport, PersistenceDomain, bool, Medium, Update, Carrier>;
 
+// Not by a stream, which takes a refused allocation for the end of the text.
 std::vector<std::string> words_of(std::string_view line) {
-  std::istringstream stream{std::string(line.substr(0, line.find('#')))};
+  constexpr std::string_view kBlanks = " \t\r\v\f";
+  line = line.substr(0, line.find('#'));
   std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
+  for (;;) {
+    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
+    if (line.empty()) return words;
+    const std::size_t length = std::min(line.find_first_of(kBlanks), line.size());
+    words.emplace_back(line.substr(0, length));
+    line.remove_prefix(length);
+  }
 }
 
 template <class Value, std::size_t N>
