@@ -52,6 +52,38 @@ std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b) {
 
 // --- changes that may or may not survive ---------------------------------------------------------
 
+// Pairs of changes of which one is ordered before the other: a bit each. Thousands of changes may
+// depend on each other, so that their lists must not be searched.
+class ImageSpace::OrderedPairs {
+ public:
+  explicit OrderedPairs(std::size_t changes) : before_(changes) {}
+
+  // Returns false if the pair was there.
+  bool add(std::uint32_t before, std::uint32_t after) {
+    std::vector<std::uint64_t>& bits = before_[after];
+    if (bits.size() <= before / 64) bits.resize(before / 64 + 1);
+    const std::uint64_t bit = std::uint64_t{1} << before % 64;
+    if ((bits[before / 64] & bit) != 0) return false;
+    bits[before / 64] |= bit;
+    return true;
+  }
+  void remove(std::uint32_t before, std::uint32_t after) {
+    before_[after][before / 64] &= ~(std::uint64_t{1} << before % 64);
+  }
+  // True if all that is before the one change is before the other one, too.
+  bool are_all_before(std::uint32_t those_of, std::uint32_t after) const {
+    const std::vector<std::uint64_t>& fewer = before_[those_of];
+    const std::vector<std::uint64_t>& more = before_[after];
+    for (std::size_t i = 0; i < fewer.size(); ++i) {
+      if ((fewer[i] & ~(i < more.size() ? more[i] : 0)) != 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::vector<std::uint64_t>> before_;  // by the change that is ordered after them
+};
+
 ImageSpace::ImageSpace(PersistenceState& state) {
   for (std::size_t rule = 0; rule < kRules; ++rule) {
     if (!state.rules_.holds(static_cast<Rule>(rule))) {
@@ -67,9 +99,11 @@ ImageSpace::ImageSpace(PersistenceState& state) {
     open.push_back(fragment);
   }
   changes_.resize(open.size());
+  OrderedPairs pairs(open.size());
   const auto order = [&](std::uint32_t before, std::uint32_t after) {
-    add_once(changes_[after].before, before);
-    add_once(changes_[before].after, after);
+    if (!pairs.add(before, after)) return;
+    changes_[after].before.push_back(before);
+    changes_[before].after.push_back(after);
   };
   // Only changes that a rule may order are compared: those of a line, those of a connection, and a
   // write-back of a line with later stores of the same thread.
@@ -120,7 +154,10 @@ ImageSpace::ImageSpace(PersistenceState& state) {
     }
   }
   find_words(state, number);
-  leave_out_ineffective();
+  for (std::uint32_t i = 0; i < changes_.size(); ++i) {
+    if (changes_[i].words == 0) leave_out(i, pairs);
+  }
+  number_effective();
   find_components();
 }
 
@@ -168,25 +205,30 @@ void ImageSpace::find_words(const PersistenceState& state,
   }
 }
 
-// Leaves out changes that make no difference; the order that they establish between others stays.
-void ImageSpace::leave_out_ineffective() {
+// Leaves out a change that makes no difference; the order that it establishes between others stays.
+void ImageSpace::leave_out(std::uint32_t number, OrderedPairs& pairs) {
+  const EffectiveChange& change = changes_[number];
+  for (const std::uint32_t before : change.before) std::erase(changes_[before].after, number);
+  for (const std::uint32_t after : change.after) {
+    std::erase(changes_[after].before, number);
+    pairs.remove(number, after);
+    if (pairs.are_all_before(number, after)) continue;
+    for (const std::uint32_t before : change.before) {
+      if (!pairs.add(before, after)) continue;
+      changes_[after].before.push_back(before);
+      changes_[before].after.push_back(after);
+    }
+  }
+}
+
+// Numbers the changes that make a difference anew.
+void ImageSpace::number_effective() {
   std::vector<std::uint32_t> renumbered(changes_.size());
   std::vector<EffectiveChange> effective;
   for (std::uint32_t i = 0; i < changes_.size(); ++i) {
-    EffectiveChange& change = changes_[i];
-    if (change.words != 0) {
-      renumbered[i] = asked_[i].change = static_cast<std::uint32_t>(effective.size());
-      effective.emplace_back().words = change.words;
-      continue;
-    }
-    for (const std::uint32_t before : change.before) std::erase(changes_[before].after, i);
-    for (const std::uint32_t after : change.after) {
-      std::erase(changes_[after].before, i);
-      for (const std::uint32_t before : change.before) {
-        add_once(changes_[after].before, before);
-        add_once(changes_[before].after, after);
-      }
-    }
+    if (changes_[i].words == 0) continue;
+    renumbered[i] = asked_[i].change = static_cast<std::uint32_t>(effective.size());
+    effective.emplace_back().words = changes_[i].words;
   }
   for (std::uint32_t i = 0; i < changes_.size(); ++i) {
     if (changes_[i].words == 0) continue;

@@ -95,7 +95,9 @@ class ImageSpace {
 
   void find_words(const PersistenceState& state,
                   const std::map<const void*, std::uint32_t>& number);
-  void leave_out_ineffective();
+  class OrderedPairs;
+  void leave_out(std::uint32_t number, OrderedPairs& pairs);
+  void number_effective();
   void find_components();
 
   std::vector<PersistenceState::Survivor> lines_;
