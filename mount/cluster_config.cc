@@ -108,7 +108,8 @@ DeviceSection device_of(const TomlSection& top, ClusterPlatform platform) {
   top.wrong(section->table(), "verbs", "is for platform = \"verbs\", which the file does not say");
 }
 
-// Two servers of one host must not have the same memory, nor the same ports, of which a server has so many.
+// Two servers of one host must not have the same memory, nor the same ports. `ports` and
+// `ports_of_other`: how many each has, from that of its address on.
 void check_apart(const TomlSection& section, const ConfiguredServer& server, std::uint32_t ports,
                  const ConfiguredServer& other, std::uint32_t ports_of_other) {
   if (server.address.host != other.address.host) return;

@@ -96,7 +96,11 @@ class Mount {
                           : AccessTimes::none),
         threads_(options.threads > 0 ? options.threads : usual_threads(source.is_shared())) {
     source.prepare(access_);
-    if (!options.trace.empty()) recorder_.emplace(options.trace);
+    if (options.trace.empty()) return;
+    if (kind_of(options.trace) == PathKind::file) {
+      throw UsageError(fmt::format("--trace {}: exists already; give a new file", options.trace));
+    }
+    recorder_.emplace(options.trace);
   }
 
   void run() {

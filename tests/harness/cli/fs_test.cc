@@ -104,6 +104,32 @@ TEST_F(FsCommand, AFileSystemThatHasServersIsNotInOnePlace) {
          "perdura: nova has no servers; mount it where its memory is");
 }
 
+// It could be the file system itself.
+TEST_F(FsCommand, ATraceReplacesNoFile) {
+  make("home");
+  std::filesystem::create_directory(place("on"));
+  expect("mount nova " + place("home") + " " + place("on") + " --trace " + place("home"), 2,
+         "perdura: --trace " + place("home") + ": exists already; give a new file");
+  expect("check " + place("home"), 0, place("home") + ": nothing is damaged");
+}
+
+TEST_F(FsCommand, ADeviceThatIsNotThereBecomesNoDirectory) {
+  const std::string device = "/dev/dax98.7";
+  std::ofstream(place("home.toml"))
+      << "name = \"home\"\nsize = 1_048_576\nplatform = \"shm\"\n[servers.mds]\nrole = "
+         "\"metadata\"\ndirectory = \""
+      << device << "/mds\"\n[servers.left]\nrole = \"store\"\ndirectory = \"" << place("left")
+      << "\"\n";
+  for (const std::string command : {"mkfs orion ", "serve orion "}) {
+    const Outcome outcome =
+        perdura("fs " + command + place("home.toml") + (command[0] == 's' ? " mds" : ""));
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(device + "/mds\": there is no such device"), std::string::npos)
+        << outcome.text;
+    EXPECT_FALSE(std::filesystem::exists(device));
+  }
+}
+
 TEST_F(FsCommand, TheMetadataOfServersIsCheckedAndDumpedByItsFile) {
   const std::string mds = place("mds");
   std::ofstream(place("home.toml"))
