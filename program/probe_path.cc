@@ -9,6 +9,7 @@
 #include "bench/trace/file_extents.h"
 #include "bench/trace/file_registration.h"
 #include "bench/trace/scheme_table.h"
+#include "harness/schema/csv_table.h"
 #include "harness/text/atomic_file.h"
 #include "harness/text/output_place.h"
 #include "harness/text/text_table.h"
@@ -30,23 +31,14 @@ struct FilesBelow {
   std::string csv;
 };
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char each : text) {
-    cell += each;
-    if (each == '"') cell += each;
-  }
-  return cell + "\"";
-}
-
 FilesBelow read_files(const PathProbe& probe) {
   FilesBelow below;
   below.counted = probe.translation.replays("probe");
   below.csv = "file,bytes,extents,pages_4_kib,pages_2_mib,ranges\n";
   bench::FileRegistration registration(probe.device);
   below.sum = bench::read_extents(probe.path, [&](const bench::LaidOutFile& file) {
-    std::string line = fmt::format("{},{},{}", csv_cell(file.name), file.size, file.extents.size());
+    std::string line =
+        fmt::format("{},{},{}", schema::csv_cell(file.name), file.size, file.extents.size());
     for (TranslationReplay& each : below.counted) {
       line += fmt::format(",{}", each.count_file(file.extents));
     }

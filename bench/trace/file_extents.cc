@@ -6,7 +6,6 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,26 +15,12 @@
 
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/pmem/mapped/mapping.h"
 
 namespace perdura::bench {
 namespace {
 
 namespace files = std::filesystem;
-
-class ReadableFile {
- public:
-  explicit ReadableFile(const files::path& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) {}
-  ~ReadableFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  ReadableFile(const ReadableFile&) = delete;
-  ReadableFile& operator=(const ReadableFile&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 constexpr std::uint32_t kExtentsAtOnce = 256;
 
@@ -85,8 +70,9 @@ class ExtentReader {
   }
 
   void add_file(const files::path& path, Bytes size) {
-    const ReadableFile file(path);
-    if (file.get() < 0) {
+    const pmem::mapped::File file(
+        ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file) {
       ++sum_.unreadable;
       return;
     }

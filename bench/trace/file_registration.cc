@@ -6,7 +6,6 @@
 #ifdef PERDURA_HAVE_VERBS
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include <cstring>
 
 #include "platform/fabric/verbs/device.h"
+#include "platform/pmem/mapped/mapping.h"
 #endif
 
 namespace perdura::bench {
@@ -41,13 +41,16 @@ FileRegistration::FileRegistration(const std::string& device) {
 }
 
 void FileRegistration::add(const std::filesystem::path& file, Bytes size) {
+  if (device_ == nullptr || size == 0 || !problem_.empty()) return;
   const Bytes length = std::min(size, kMost - bytes_);
-  if (device_ == nullptr || length == 0 || !problem_.empty()) return;
-  const int descriptor = open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return;
-  void* const base = mmap(nullptr, length, PROT_READ, MAP_SHARED | MAP_POPULATE, descriptor, 0);
-  close(descriptor);
-  if (base == MAP_FAILED) return;
+  const pmem::mapped::File opened(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  void* const base = length == 0 || !opened ? MAP_FAILED
+                                            : mmap(nullptr, length, PROT_READ,
+                                                   MAP_SHARED | MAP_POPULATE, opened.get(), 0);
+  if (base == MAP_FAILED) {
+    ++left_out_;
+    return;
+  }
   const auto begin = std::chrono::steady_clock::now();
   const fabric::verbs::Handle<ibv_mr> memory(
       ibv_reg_mr(device_->device.domain(), base, length, IBV_ACCESS_REMOTE_READ));
@@ -76,8 +79,11 @@ FileRegistration::~FileRegistration() = default;
 
 std::string FileRegistration::text() const {
   if (files_ == 0 && !problem_.empty()) return "nothing was registered: " + problem_;
+  if (files_ == 0)
+    return fmt::format("nothing was registered: {} files cannot be mapped", left_out_);
   std::string line = fmt::format("registering {} files, {} bytes: {:.3f} ms", files_, bytes_,
                                  to_microseconds(time_) / 1000);
+  if (left_out_ > 0) line += fmt::format("; {} files were left out", left_out_);
   if (!problem_.empty()) line += "; then " + problem_;
   return line;
 }

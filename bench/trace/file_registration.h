@@ -22,7 +22,7 @@ class FileRegistration {
 
   // Registers at most kMost bytes of all files together; later ones are left out.
   void add(const std::filesystem::path& file, Bytes size);
-  // One line: what it took, or why nothing was registered.
+  // One line: what it took and how many files were left out, or why nothing was registered.
   std::string text() const;
 
  private:
@@ -30,7 +30,8 @@ class FileRegistration {
   struct OpenDevice;
 
   std::unique_ptr<OpenDevice> device_;
-  std::string problem_;  // why there is no device, or a file was refused
+  std::string problem_;         // why there is no device, or a file was refused
+  std::uint64_t left_out_ = 0;  // files that could not be mapped, or came after kMost
   std::uint64_t files_ = 0;
   Bytes bytes_ = 0;
   Picoseconds time_{};
