@@ -27,7 +27,7 @@ using pmem::Transport;
 
 using Cell = std::tuple<Transport, PersistenceDomain, bool, Medium, Update, Carrier>;
 
-// Not by a stream, which takes a refused allocation for the end of the text.
+// A stream would take a refused allocation for the end of the text.
 std::vector<std::string> words_of(std::string_view line) {
   constexpr std::string_view kBlanks = " \t\r\v\f";
   line = line.substr(0, line.find('#'));

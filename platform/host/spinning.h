@@ -1,9 +1,9 @@
 // How long a thread that has no work looks for some before it sleeps.
 //
-// What a thread waits for may come from a thread on another core: then spinning for some microseconds saves
-// the time of falling asleep and being woken. Or it comes from a thread that needs this core, which cannot
-// begin before this one sleeps. The thread does not know, but its last spins tell: after some in vain it
-// sleeps at once, and spins only now and then to find out whether that has changed.
+// If the work comes from a thread on another core, spinning for some microseconds saves the time of
+// falling asleep and being woken. If it comes from a thread that needs this core, that one cannot begin
+// before this one sleeps. A thread does not know which it is, but its last spins tell: after some in
+// vain it sleeps at once, and spins only now and then to find out whether that has changed.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class Spinning {
  private:
   // A thread whose spins are all in vain spins at one of 32 times.
   static constexpr int kMostInVain = 5;
-  int in_vain_ = 0;           // how many of the last spins, which were without success
-  int to_sleep_at_once_ = 0;  // how many times, before it spins again
+  int in_vain_ = 0;           // spins since the last one that found work
+  int to_sleep_at_once_ = 0;  // how often the thread sleeps at once before it spins again
 };
 
 }  // namespace perdura::host

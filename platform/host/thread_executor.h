@@ -132,7 +132,7 @@ class ThreadExecutor final : public Executor {
   std::shared_ptr<Inbox> inbox_;
   std::vector<Task<>> arrived_;  // taken out of the inbox
   int idle_turns_ = 0;
-  Spinning spinning_;  // CompletionMode::event alone sleeps
+  Spinning spinning_;  // for CompletionMode::event; a thread that polls does not sleep
   std::atomic<bool> stop_{false};
 };
 

@@ -171,17 +171,18 @@ std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, B
   return map_file(file.get(), path);
 }
 
-// The connection slots that an endpoint whose process is dead had used, by its file. They are read, not mapped: to touch the others would take
-// memory, which may be what is short.
+// The connection slots that a dead process had used, by the file of its endpoint. They are read, not
+// mapped: to touch the others would take memory, which may be what is short.
 std::vector<std::uint32_t> used_slots(int file) {
   static_assert(sizeof(ConnectionSlot::state) == sizeof(SlotState));
   using Slots = decltype(EndpointSegment::connections);
   std::vector<std::byte> bytes(sizeof(Slots));
   const off_t at = offsetof(EndpointSegment, connections);
-  std::vector<std::uint32_t> used;
   if (::pread(file, bytes.data(), bytes.size(), at) != static_cast<ssize_t>(bytes.size())) {
-    return used;
+    throw PlatformError(fmt::format("cannot read the connections of a process that has died: {}",
+                                    error_text(errno)));
   }
+  std::vector<std::uint32_t> used;
   for (std::uint32_t slot = 0; slot < kMaxConnections; ++slot) {
     SlotState state{};
     std::memcpy(&state,

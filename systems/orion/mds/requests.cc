@@ -231,8 +231,9 @@ std::vector<std::uint64_t> Requests::changed_by(const ParsedRequest& request) {
   return {};
 }
 
-// Replies with the inode's generation, and whether it was not held already. A mount that has lost its connections holds again what it held
-// before, if it is still the same inode; the hold may even have survived.
+// Replies with the inode's generation, and whether this has added a hold. A mount that has lost its
+// connections holds again what it held before, if it is still the same inode; the hold may even have
+// survived.
 Reply Requests::hold(const Requester& requester, const ParsedRequest& request) {
   const std::uint64_t inode = request.header.inode;
   const bool is_again = request.arguments.present != 0;

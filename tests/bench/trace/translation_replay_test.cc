@@ -136,7 +136,7 @@ TEST(TranslationReplay, CountsWhatAModelOfPagesAndListsCounts) {
     TranslationReplay replay({"", page, has_ranges, cached, cached},
                              {.extent = extent * page, .growth = growth * page});
     ReplayOracle oracle(page, has_ranges, cached, extent, growth);
-    constexpr Bytes kLargest = kPages * kPage;  // of either page, too
+    constexpr Bytes kLargest = kPages * kPage;
     const std::uint64_t files = 1 + below(3);
     for (std::uint64_t i = 0; i < files; ++i) {
       const Bytes size = below(kLargest / 2);

@@ -49,7 +49,7 @@ class TraceFileTest : public testing::Test {
     trace.files = reader.files();
     return trace;
   }
-  // What is wrong with the trace; empty if nothing is.
+  // The reader's complaint about the trace; empty if it has none.
   std::string complaint() const {
     try {
       read();
