@@ -12,12 +12,17 @@
 namespace perdura::pmem {
 namespace {
 
-constexpr std::uint64_t kLazyHistories = 500;
+constexpr std::uint64_t kLazyHistories = 1000;
 
-// A node that has been told the random history of this seed.
+// A node that has been told the random history of this seed. In every second one values are stored
+// again, so that some changes make no difference, while they still order others.
 std::unique_ptr<Teller> node_after(const PersistenceModel& model, std::uint64_t seed) {
+  constexpr std::uint8_t kFew = 3;
   auto teller = std::make_unique<Teller>(model);
-  for (const Told& told : random_history(seed)) teller->tell(told);
+  for (Told told : random_history(seed)) {
+    if (seed % 2 == 1) told.value %= kFew;
+    teller->tell(told);
+  }
   return teller;
 }
 
@@ -108,7 +113,7 @@ TEST_P(LazyImagesTest, AreCountedByWhatIsRead) {
     }
     ASSERT_EQ(outcomes, expected);
   }
-  EXPECT_GT(saved, kLazyHistories);
+  EXPECT_GT(saved, kLazyHistories / 2) << "where changes make no difference, little is saved";
 }
 
 // Choices that were made elsewhere, and whether they were asked for in the same way.
