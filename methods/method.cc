@@ -9,6 +9,7 @@
 
 #include "platform/base/error.h"
 #include "platform/base/suggestion.h"
+#include "platform/base/words.h"
 
 namespace perdura::methods {
 
@@ -26,20 +27,6 @@ using pmem::StepKind;
 using pmem::Transport;
 
 using Cell = std::tuple<Transport, PersistenceDomain, bool, Medium, Update, Carrier>;
-
-// A stream would take a refused allocation for the end of the text.
-std::vector<std::string> words_of(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r\v\f";
-  line = line.substr(0, line.find('#'));
-  std::vector<std::string> words;
-  for (;;) {
-    line.remove_prefix(std::min(line.find_first_not_of(kBlanks), line.size()));
-    if (line.empty()) return words;
-    const std::size_t length = std::min(line.find_first_of(kBlanks), line.size());
-    words.emplace_back(line.substr(0, length));
-    line.remove_prefix(length);
-  }
-}
 
 template <class Value, std::size_t N>
 Value value_of(std::string_view word, const std::array<Value, N>& values, std::size_t line,
@@ -91,7 +78,7 @@ Taxonomy read_taxonomy() {
   Transport transport = Transport::infiniband;
   bool in_table = false;
   each_line(kTaxonomy, [&](std::string_view line, std::size_t number) {
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_of(line.substr(0, line.find('#')));
     if (words.empty()) return;
     if (words[0] == "method") {
       taxonomy.methods.push_back(read_heading(line, number));

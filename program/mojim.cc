@@ -13,13 +13,13 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "harness/program/companion.h"
 #include "platform/base/error.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/words.h"
 #include "platform/fabric/shm/job.h"
 #include "preload/cluster.h"
 #include "preload/copy_processes.h"
@@ -105,8 +105,7 @@ void check_program(const std::string& program) {
     return;
   }
   const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
+  for (const std::string& folder : parts_of(path == nullptr ? "/bin:/usr/bin" : path, ':')) {
     const fs::path file = fs::path(folder.empty() ? "." : folder) / program;
     if (access(file.c_str(), X_OK) == 0 && kind_of(file) == PathKind::file) return;
   }

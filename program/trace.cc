@@ -87,6 +87,11 @@ harness::ExitCode pack(const TraceArguments& arguments) {
       ++number;
       add_trace_line(line, writer);
     }
+    // A read that failed, or memory that was refused, must not pass for the end of the file.
+    if (text.bad()) {
+      throw PlatformError(
+          fmt::format("trace: {}: cannot be read beyond line {}", arguments.file, number));
+    }
     writer.finish();
   } catch (const UsageError& error) {
     if (is_plain) std::remove(made.c_str());

@@ -12,11 +12,11 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <sstream>
 
 #include "harness/schema/csv_table.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/path_kind.h"
+#include "platform/base/words.h"
 #include "report/output_file.h"
 
 namespace perdura::report {
@@ -28,9 +28,8 @@ using Files = std::vector<fs::path>;
 /// The line of gnuplot's output that states the error. Before it, gnuplot repeats the command and
 /// points at the place with '^'.
 std::string complaint(const std::string& text) {
-  std::istringstream lines(text);
   std::string found = "no message";
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : parts_of(text, '\n')) {
     if (line.find("line ") != std::string::npos) return line;
     if (line.find_first_not_of(" \t^") != std::string::npos) found = line;
   }

@@ -124,6 +124,9 @@ schema::Expected<ReportResult> write_report(const ReportOptions& options) {
   contents->guarantees = std::move(*guarantees);
   std::ifstream remarks(options.input / "remarks.txt");
   for (std::string line; std::getline(remarks, line);) contents->remarks.push_back(line);
+  if (remarks.bad()) {
+    return schema::fail(fmt::format("{} cannot be read", (options.input / "remarks.txt").string()));
+  }
 
   const fs::path output = options.output.empty() ? options.input / "report" : options.output;
   Writer writer(options, output);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <vector>
 
 #include "harness/program/build_info.h"
@@ -11,6 +10,7 @@
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 #include "platform/base/json.h"
+#include "platform/base/words.h"
 
 namespace perdura::harness {
 namespace {
@@ -19,18 +19,11 @@ std::string hash_of_executable() {
   return fmt::format("{:016x}", hash_of(read_whole("/proc/self/exe").value_or("")));
 }
 
-// Splits text at line ends so that two different texts always have a line that differs.
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream input(text + '\n');
-  for (std::string line; std::getline(input, line);) lines.push_back(line);
-  return lines;
-}
-
 Difference difference_of_texts(const std::string& name, const std::string& one,
                                const std::string& other) {
-  const std::vector<std::string> lines = lines_of(one);
-  const std::vector<std::string> other_lines = lines_of(other);
+  // With an end of line after each, two different texts always have a line that differs.
+  const std::vector<std::string> lines = parts_of(one + '\n', '\n');
+  const std::vector<std::string> other_lines = parts_of(other + '\n', '\n');
   if (lines.size() == 1 && other_lines.size() == 1) {
     return {fmt::format("{} {}", name, one), fmt::format("{} {}", name, other)};
   }

@@ -381,6 +381,7 @@ Expected<XAxis> x_axis_of(const std::filesystem::path& script) {
     if (line == "# x-axis: numbers") found = XAxis::numbers;
     if (line == "# x-axis: numbers above 0") found = XAxis::positive_numbers;
   }
+  if (stream.bad()) return fail(fmt::format("script {} cannot be read", script.string()));
   return found;
 }
 

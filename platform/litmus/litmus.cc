@@ -5,27 +5,14 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <sstream>
+
+#include "platform/base/words.h"
 
 namespace perdura::litmus {
 
 namespace {
 
 using Tokens = std::vector<std::string>;
-
-Tokens split(std::string_view text, char separator) {
-  Tokens parts;
-  std::istringstream in{std::string(text)};
-  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-Tokens words_of(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  Tokens words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
 
 std::string trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -38,8 +25,7 @@ class Parser {
   Parser(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
 
   std::vector<Litmus> parse() {
-    std::istringstream in{std::string(text_)};
-    for (std::string line; std::getline(in, line);) {
+    for (std::string line : parts_of(text_, '\n')) {
       ++line_;
       line = trimmed(line.substr(0, line.find('#')));
       if (!line.empty()) parse_line(line);
@@ -168,7 +154,7 @@ class Parser {
     litmus.nodes = std::max(litmus.nodes, program.node + 1);
     litmus.programs.push_back(program);
     litmus.program_texts.push_back(key + ": " + text);
-    for (const std::string& step : split(text, ';')) {
+    for (const std::string& step : parts_of(text, ';')) {
       litmus.programs.back().steps.push_back(parse_step(litmus, words_of(step)));
     }
   }

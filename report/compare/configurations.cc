@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "platform/base/words.h"
+
 namespace perdura::compare {
 namespace {
 
@@ -97,21 +99,18 @@ Settings settings_of(const ResultFolder& folder, bool explained) {
 
 /// For multi-line texts, which would not fit into one line: the first lines that differ.
 std::string first_line_that_differs(const Difference& difference) {
-  std::istringstream first(difference.first);
-  std::istringstream second(difference.second);
-  std::string line_of_first;
-  std::string line_of_second;
-  for (std::size_t line = 1;; ++line) {
-    const bool in_first = static_cast<bool>(std::getline(first, line_of_first));
-    const bool in_second = static_cast<bool>(std::getline(second, line_of_second));
-    if (in_first && in_second && line_of_first == line_of_second) continue;
+  const std::vector<std::string> first = parts_of(difference.first, '\n');
+  const std::vector<std::string> second = parts_of(difference.second, '\n');
+  for (std::size_t line = 0;; ++line) {
+    const bool in_first = line < first.size();
+    const bool in_second = line < second.size();
+    if (in_first && in_second && first[line] == second[line]) continue;
     // The texts may differ only in the end of their last line.
     if (!in_first && !in_second) return fmt::format("{} (white space)", difference.key);
-    const auto shown = [](bool there, const std::string& text) {
-      return there ? fmt::format("'{}'", text) : std::string(kNotGiven);
+    const auto shown = [line](const std::vector<std::string>& lines) {
+      return line < lines.size() ? fmt::format("'{}'", lines[line]) : std::string(kNotGiven);
     };
-    return fmt::format("{} line {} {} / {}", difference.key, line, shown(in_first, line_of_first),
-                       shown(in_second, line_of_second));
+    return fmt::format("{} line {} {} / {}", difference.key, line + 1, shown(first), shown(second));
   }
 }
 

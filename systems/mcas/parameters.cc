@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <sstream>
 
 #include "platform/base/error.h"
+#include "platform/base/words.h"
 #include "systems/mcas/ado/plugins/plugins.h"
 #include "systems/mcas/allocations.h"
 #include "systems/mcas/protocol/messages.h"
@@ -61,17 +61,8 @@ Bytes memory_for(const kv::KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
-// Splits a list at its commas.
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> names;
-  if (list.empty()) return names;
-  std::istringstream in(list + ',');
-  for (std::string name; std::getline(in, name, ',');) names.push_back(name);
-  return names;
-}
-
 std::vector<std::string> plugins_of(const std::string& list) {
-  std::vector<std::string> names = split(list);
+  std::vector<std::string> names = parts_of(list, ',');
   try {
     ado::check_plugins(names);
   } catch (const UsageError& error) {
@@ -85,7 +76,7 @@ constexpr unsigned kMostCores = CPU_SETSIZE;
 
 std::vector<unsigned> cores_of(const std::string& list) {
   std::vector<unsigned> cores;
-  for (const std::string& name : split(list)) {
+  for (const std::string& name : parts_of(list, ',')) {
     unsigned core = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), core);
     if (error == std::errc() && end == name.data() + name.size() && core >= kMostCores) {
