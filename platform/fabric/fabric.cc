@@ -64,6 +64,17 @@ void CompletionQueue::forget(const QueuePair& queue_pair) {
   }
 }
 
+void check_size_word(Bytes word, Bytes region_size) {
+  if (word % kWord == 0 && word < region_size && kWord <= region_size - word) return;
+  throw PlatformError(fmt::format(
+      "byte {} of a region of {} cannot be the size of a registration, which is an aligned word",
+      word, region_size));
+}
+
+void Endpoint::allow_appends(const ExtentMap& /*map*/, Bytes /*size*/, RangeFaults& /*faults*/) {
+  throw PlatformError("this device has no APPEND; platforms sim and shm have it");
+}
+
 void check_private_data(std::size_t size) {
   if (size <= kMaxPrivateData) return;
   throw UsageError(

@@ -8,19 +8,21 @@
 //   RdmaOperation       an operation; awaiting it posts it and yields its completion
 //   ReceiveQueue        posted receive buffers, of one queue pair or shared by several
 //   CompletionQueue     where receive completions (and the end of a connection) arrive
+//   RangeFaults         where a thread learns that peers' APPENDs need more memory
 //
 // Order and completion follow the InfiniBand specification for reliable connections: operations of
-// a queue pair start in order; posted ones (WRITE, SEND) take effect in order; a receive completion
-// appears after the data of all earlier posted operations; READ, FLUSH and atomics take effect
-// after all earlier posted operations and atomics, READs also after earlier READs. All but READs
-// may overtake an earlier READ, and posted operations an earlier FLUSH or atomic, unless they are
-// fenced. A completion of a WRITE means that the peer's device has it, no more. The table is in
+// a queue pair start in order; posted ones (WRITE, SEND, APPEND) take effect in order; a receive
+// completion appears after the data of all earlier posted operations; READ, FLUSH and atomics take
+// effect after all earlier posted operations and atomics, READs also after earlier READs. All but
+// READs may overtake an earlier READ, and posted operations an earlier FLUSH or atomic, unless they
+// are fenced. A completion of a WRITE means that the peer's device has it, no more. The table is in
 // docs/memory-model.md.
 //
 // All objects belong to the thread that made them and are used on it only.
 #pragma once
 
 #include <coroutine>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -60,6 +62,36 @@ struct ExtentMap {
   Access access = Access::local;
 
   RemoteAddress remote(Bytes at) const { return {key, at}; }
+};
+
+// An APPEND found no memory: from the registration's size on, no extents cover all of its data. It
+// waits, as a SEND does that finds no receive buffer, until they do or its retries are used up.
+struct RangeFault {
+  RemoteKey key;
+  Bytes end = 0;  // up to where extents must cover the registration
+  friend bool operator==(const RangeFault&, const RangeFault&) = default;
+};
+
+// The range faults of registrations, in the order in which they happened. One that no retry asks
+// more than is not repeated.
+class RangeFaults {
+ public:
+  Task<RangeFault> next() {
+    while (entries_.empty()) co_await wait(waiting_);
+    const RangeFault first = entries_.front();
+    entries_.pop_front();
+    co_return first;
+  }
+
+  // For implementations of the fabric.
+  void push(const RangeFault& fault) {
+    entries_.push_back(fault);
+    waiting_.wake_one();
+  }
+
+ private:
+  std::deque<RangeFault> entries_;
+  WaitList waiting_;
 };
 
 struct WorkRequest {
@@ -245,6 +277,15 @@ class QueuePair {
     return RdmaOperation(
         *this, {.opcode = Opcode::atomic_write, .flags = flags, .remote = word, .operand = value});
   }
+  // Places the data at the end of a registration to which peers may append
+  // (Endpoint::allow_appends), and then adds its length to the registration's size: the APPEND of
+  // FileMR. The completion carries the size that it found; else it says no more than that of a
+  // WRITE. Appends of any number of queue pairs lie side by side in the registration, and the size
+  // that anybody reads is never beyond the data. One that fails may have left data beyond the size.
+  RdmaOperation append(const LocalPieces& from, RemoteKey to, OperationFlags flags = {}) {
+    return RdmaOperation(
+        *this, {.opcode = Opcode::append, .flags = flags, .local = from, .remote = {to, 0}});
+  }
   RdmaOperation flush(RemoteAddress from, Bytes length, Placement placement,
                       OperationFlags flags = {}) {
     return RdmaOperation(*this, {.opcode = Opcode::flush,
@@ -290,6 +331,9 @@ class ConnectionRequest {
   virtual void reject(std::span<const std::byte> private_data) = 0;
   void reject() { reject({}); }
 };
+
+// Throws PlatformError unless the word can be the size of a registration in a region of this size.
+void check_size_word(Bytes word, Bytes region_size);
 
 // Throws UsageError if it is more than a connection takes (kMaxPrivateData).
 void check_private_data(std::size_t size);
@@ -337,6 +381,16 @@ class Endpoint {
   // that was unmapped may be reused. The caller must serialize the changes of a registration. Both
   // throw PlatformError if the key is invalid, the extent is not in the region, or the platform has
   // no room for more extents.
+
+  // Lets peers with the right to write append to a registration of extents. Its size is the aligned
+  // word at `size` of the region: the device stores it after the data of an APPEND, as a WRITE of 8
+  // bytes would that follows. After a power failure either may be lost without the other, where
+  // WRITEs can be; a FLUSH for persistence of any part of the registration includes the size.
+  // `faults`, which must outlive the registration, gets the range faults. The caller changes the
+  // size itself only while no extent covers anything from there on, so that no APPEND can take
+  // effect. Throws PlatformError if the key is invalid or the word is not in the region, and where
+  // Capabilities::appends is false.
+  virtual void allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults);
 
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) = 0;
 

@@ -14,6 +14,7 @@ struct DeviceNeeds {
   bool write_with_immediate = false;
   bool atomics = false;  // compare_and_swap and fetch_and_add
   bool extents = false;  // Endpoint::register_extents
+  bool appends = false;  // Endpoint::allow_appends
   bool flush_persistence = false;
   bool atomic_write = false;
 };
@@ -23,6 +24,7 @@ constexpr DeviceNeeds operator|(const DeviceNeeds& a, const DeviceNeeds& b) {
   return {.write_with_immediate = a.write_with_immediate || b.write_with_immediate,
           .atomics = a.atomics || b.atomics,
           .extents = a.extents || b.extents,
+          .appends = a.appends || b.appends,
           .flush_persistence = a.flush_persistence || b.flush_persistence,
           .atomic_write = a.atomic_write || b.atomic_write};
 }

@@ -48,6 +48,8 @@ constexpr Traffic payload_of(const WorkRequest& request) {
       return {kWord, kWord};
     case Opcode::atomic_write:
       return {kWord, 0};
+    case Opcode::append:
+      return {request.local.length(), kWord};
     case Opcode::flush:
       break;
   }

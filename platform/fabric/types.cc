@@ -42,6 +42,8 @@ std::string_view to_string(Opcode opcode) {
       return "FAA";
     case Opcode::flush:
       return "FLUSH";
+    case Opcode::append:
+      return "APPEND";
     case Opcode::atomic_write:
       return "ATOMIC_WRITE";
   }

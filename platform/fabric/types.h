@@ -26,6 +26,7 @@ enum class Opcode : std::uint8_t {
   fetch_and_add,
   flush,         // memory placement extensions
   atomic_write,  // memory placement extensions
+  append,        // FileMR: a WRITE at the current end of a registration
 };
 
 // How an operation ended. Any status but success puts the queue pair into the error state:
@@ -34,7 +35,8 @@ enum class Opcode : std::uint8_t {
 enum class Status : std::uint8_t {
   success,
   remote_access_error,  // wrong key, outside the region, or a right is missing
-  receiver_not_ready,   // no receive buffer was posted, through all retries
+  receiver_not_ready,   // no receive buffer was posted, or an append found no memory, through all
+                        // retries
   message_too_long,     // longer than the receive buffer
   retry_exceeded,       // the peer does not answer
   flushed,              // the queue pair was in error or is being closed
@@ -68,6 +70,7 @@ constexpr Access right_for(Opcode opcode) {
     case Opcode::write:
     case Opcode::write_with_immediate:
     case Opcode::atomic_write:
+    case Opcode::append:
       return Access::remote_write;
     case Opcode::compare_and_swap:
     case Opcode::fetch_and_add:
@@ -170,7 +173,9 @@ struct OperationFlags {
 struct Completion {
   Status status = Status::success;
   Opcode opcode = Opcode::read;
-  std::uint64_t old_value = 0;  // what a compare_and_swap or fetch_and_add found
+  // The value that a compare_and_swap or fetch_and_add found, or the size that an append found,
+  // which is where its data begins.
+  std::uint64_t old_value = 0;
   explicit operator bool() const { return status == Status::success; }
 };
 
@@ -181,10 +186,11 @@ struct Capabilities {
   bool atomic_write = false;
   std::uint32_t max_inline = 0;
   std::uint32_t max_message = 0;
-  // The next two are missing in iWARP; all other devices have them.
+  // The next two are missing in iWARP, registrations of extents and APPEND on all real devices.
   bool write_with_immediate = true;
   bool atomics = true;             // compare_and_swap and fetch_and_add
   bool extents = true;             // registrations of extents (Endpoint::register_extents)
+  bool appends = true;             // APPEND to such registrations (Endpoint::allow_appends)
   bool acknowledged = true;        // a WRITE or SEND completes when the peer's device has it
   bool waits_for_receiver = true;  // it waits for a receive buffer; else the connection breaks
 };

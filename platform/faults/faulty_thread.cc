@@ -60,6 +60,10 @@ class FaultyEndpoint final : public fabric::Endpoint {
   Task<> unmap_extents(const fabric::ExtentMap& map, Bytes at, Bytes length) override {
     return inner_.unmap_extents(map, at, length);
   }
+  void allow_appends(const fabric::ExtentMap& map, Bytes size,
+                     fabric::RangeFaults& faults) override {
+    inner_.allow_appends(map, size, faults);
+  }
   std::unique_ptr<fabric::ReceiveQueue> create_receive_queue(std::uint32_t depth) override {
     return inner_.create_receive_queue(depth);
   }

@@ -40,7 +40,8 @@ Capabilities ShmEndpoint::capabilities() const {
           .flush_persistence = true,
           .atomic_write = true,
           .max_inline = kMaxInline,
-          .max_message = 1U << 30};
+          .max_message = 1U << 30,
+          .appends = true};
 }
 
 MemoryRegion ShmEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
@@ -61,6 +62,30 @@ Task<> ShmEndpoint::map_extent(const ExtentMap& map, Extent extent) {
 Task<> ShmEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) {
   memory_.unmap_extents(map.key, at, length);
   co_await operations_end();
+}
+
+void ShmEndpoint::allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults) {
+  memory_.allow_appends(map.key, size, segment_.shared().doorbell.load(std::memory_order_relaxed));
+  std::erase_if(appendables_, [&](const Appendable& each) { return each.key == map.key; });
+  appendables_.push_back({map.key, &faults});
+}
+
+void ShmEndpoint::deregister_memory(RemoteKey key) {
+  std::erase_if(appendables_, [&](const Appendable& each) { return each.key == key; });
+  memory_.revoke(key);
+}
+
+bool ShmEndpoint::report_range_faults() {
+  bool any = false;
+  for (Appendable& each : appendables_) {
+    const Bytes asked = memory_.asked(each.key);
+    if (asked > each.reported) {
+      each.faults->push({each.key, asked});
+      any = true;
+    }
+    each.reported = asked;
+  }
+  return any;
 }
 
 // Waits for the end of the operations of peers that may have seen the previous state of a
@@ -158,6 +183,8 @@ bool ShmEndpoint::poll() {
     attend();
     busy = true;
   }
+  if (!appendables_.empty()) [[unlikely]]
+    busy |= report_range_faults();
   if (!completing_.empty() || !arriving_.empty() || !stalled_.empty()) busy |= advance_entries();
   return busy;
 }

@@ -43,11 +43,12 @@ class ShmEndpoint final : public Endpoint, public host::Poller {
   Capabilities capabilities() const override;
   MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                Access access) override;
-  void deregister_memory(RemoteKey key) override { memory_.revoke(key); }
+  void deregister_memory(RemoteKey key) override;
   ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
                              Access access) override;
   Task<> map_extent(const ExtentMap& map, Extent extent) override;
   Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
+  void allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
   Task<Connection> connect(Address to, QueuePairOptions options,
                            std::vector<std::byte> private_data) override;
@@ -93,6 +94,7 @@ class ShmEndpoint final : public Endpoint, public host::Poller {
   Task<> operations_end();
 
   bool deliver_messages();
+  bool report_range_faults();
   void attend();
   bool advance_entries();
   // Returns true a limited number of times between two polls, so that a task that never has to wait
@@ -116,6 +118,14 @@ class ShmEndpoint final : public Endpoint, public host::Poller {
   std::map<std::uint64_t, std::weak_ptr<PeerMemory>> peer_memory_;  // by generation
   std::deque<Request> requests_;
   WaitList acceptors_;
+
+  // The registrations of this thread to which peers may append.
+  struct Appendable {
+    RemoteKey key;
+    RangeFaults* faults = nullptr;
+    Bytes reported = 0;
+  };
+  std::vector<Appendable> appendables_;
 
   EntryPool pool_;
   EntryList arriving_;

@@ -27,7 +27,7 @@ using Word = std::atomic<std::uint64_t>;
 using HalfWord = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
 
-inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524105;  // "PERDURA", 5
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524106;  // "PERDURA", 6
 
 // --- control -----------------------------------------------------------------------------------
 
@@ -76,6 +76,14 @@ inline constexpr std::uint32_t kRegionBits = 13;
 inline constexpr std::uint32_t kMaxRegions = 1 << kRegionBits;
 constexpr std::uint32_t region_entry(std::uint32_t key) { return key & (kMaxRegions - 1); }
 
+// What peers need to append to a registration of extents.
+struct SharedAppends {
+  Word size_word;     // 1 + the place of the size in the region; 0: peers may not append
+  Word appending;     // the life of the node whose thread appends; 0: none does
+  Word asked;         // up to where an APPEND needed extents; 0: none has since they were changed
+  HalfWord doorbell;  // of the thread that gets the range faults
+};
+
 struct RegionEntry {
   alignas(kCacheLine) HalfWord key;  // 0 while the entry is free or revoked; stored last
   HalfWord access;
@@ -83,7 +91,8 @@ struct RegionEntry {
   Word offset;  // where the registered range begins in the file
   Word length;
   Word extents;  // the table of a registration of extents (extent_tables.h); 0: it is one range
-  static constexpr std::size_t kMaxPath = 448;
+  alignas(kCacheLine) SharedAppends appends;
+  static constexpr std::size_t kMaxPath = 384;
   alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // the file's path; ends with a zero
 };
 static_assert(sizeof(RegionEntry) == 512);

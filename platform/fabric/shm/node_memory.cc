@@ -58,14 +58,30 @@ void NodeMemory::map_extent(RemoteKey key, const Extent& extent) {
   const std::scoped_lock lock(mutex_);
   Extents& extents = extents_of(key);
   extents.table.map(extent, extents.region_size);
-  tables_.publish(segment_->regions[region_entry(key.value)].extents, extents.table);
+  publish_locked(key, extents);
 }
 
 void NodeMemory::unmap_extents(RemoteKey key, Bytes at, Bytes length) {
   const std::scoped_lock lock(mutex_);
   Extents& extents = extents_of(key);
   extents.table.unmap(at, length);
-  tables_.publish(segment_->regions[region_entry(key.value)].extents, extents.table);
+  publish_locked(key, extents);
+}
+
+// An APPEND that still finds no memory asks again.
+void NodeMemory::publish_locked(RemoteKey key, const Extents& extents) {
+  RegionEntry& entry = segment_->regions[region_entry(key.value)];
+  tables_.publish(entry.extents, extents.table);
+  entry.appends.asked.store(0, std::memory_order_seq_cst);
+}
+
+void NodeMemory::allow_appends(RemoteKey key, Bytes size_word, std::uint32_t doorbell) {
+  const std::scoped_lock lock(mutex_);
+  check_size_word(size_word, extents_of(key).region_size);
+  SharedAppends& appends = segment_->regions[region_entry(key.value)].appends;
+  appends.asked.store(0, std::memory_order_relaxed);
+  appends.doorbell.store(doorbell, std::memory_order_relaxed);
+  appends.size_word.store(size_word + 1, std::memory_order_seq_cst);
 }
 
 void NodeMemory::add(const OwnSegment& segment) {
@@ -181,6 +197,7 @@ void NodeMemory::free_entry(std::uint32_t key) {
   RegionEntry& entry = segment_->regions[region_entry(key)];
   entry.key.store(0, std::memory_order_seq_cst);
   tables_.withdraw(entry.extents);
+  entry.appends.size_word.store(0, std::memory_order_seq_cst);
   extents_.erase(key);
   free_entries_.push_back(region_entry(key));
 }

@@ -36,6 +36,12 @@ class NodeMemory {
   RemoteKey publish(pmem::Region& region, std::span<const Extent> extents, Access access);
   void map_extent(RemoteKey key, const Extent& extent);
   void unmap_extents(RemoteKey key, Bytes at, Bytes length);
+  // Lets peers append to a registration of extents; the doorbell tells the thread of range faults.
+  void allow_appends(RemoteKey key, Bytes size_word, std::uint32_t doorbell);
+  // Up to where an APPEND has needed extents since they were last changed; 0: none has.
+  Bytes asked(RemoteKey key) const {
+    return segment_->regions[region_entry(key.value)].appends.asked.load(std::memory_order_seq_cst);
+  }
 
   // An endpoint of this node: peers announce in its segment that they change memory of the node.
   void add(const OwnSegment& segment);
@@ -69,6 +75,7 @@ class NodeMemory {
 
   std::uint32_t publish_locked(Backing& backing, Bytes offset, Bytes length, Access access,
                                const ExtentTable* extents = nullptr);
+  void publish_locked(RemoteKey key, const Extents& extents);
   Extents& extents_of(RemoteKey key);
   Backing& backing_of(pmem::Region& region);
   void free_entry(std::uint32_t key);

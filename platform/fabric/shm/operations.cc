@@ -1,5 +1,7 @@
 // Execution of operations on the peer's memory.
 #include <fmt/core.h>
+#include <immintrin.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -50,6 +52,13 @@ void count_word(const RemoteRange& range, Bytes offset, std::uint64_t before, st
   pmem::WriteMeter& meter = pmem::thread_write_meter();
   meter.word(Cause::one_sided, before, after, pmem::kWholeWord);
   meter.lines_written(Cause::one_sided, range.region_offset + offset, kWord);
+}
+
+// The word with the size of a registration to which peers may append; null for any other.
+std::byte* size_word_of(const RemoteRange& range) {
+  if (range.appends == nullptr) return nullptr;
+  const std::uint64_t word = range.appends->size_word.load(std::memory_order_acquire);
+  return word == 0 ? nullptr : range.base + (word - 1);
 }
 
 // Distributes the data over the pieces of local memory.
@@ -157,6 +166,8 @@ ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, const Pa
       return atomic(request);
     case Opcode::flush:
       return flush(request);
+    case Opcode::append:
+      return append(request, payload);
   }
   return {Status::unsupported, 0};
 }
@@ -258,9 +269,70 @@ ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
     for (const RegionPiece& piece : touched_) {
       pmem::flush_lines(range->base + piece.offset, piece.length);
     }
+    if (const std::byte* const size = size_word_of(*range)) pmem::flush_lines(size, kWord);
     pmem::drain();
   }
   return {};
+}
+
+// A thread that appends holds the registration's lock from when it reads the size until it has stored
+// the new one. If its process dies meanwhile, the size is as it was, and the next one takes the lock
+// over and writes over the data.
+class ShmQueuePair::AppendLock {
+ public:
+  AppendLock(Word& holder, const ShmEndpoint& endpoint) : holder_(holder) {
+    constexpr int kSpins = 64;
+    constexpr int kTurnsUntilDeathIsLookedFor = 1024;
+    for (int turn = 1;; ++turn) {
+      std::uint64_t found = 0;
+      for (int spin = 0; spin < kSpins; ++spin, found = 0) {
+        if (holder_.compare_exchange_weak(found, endpoint.life_, std::memory_order_acquire)) return;
+        if (found != 0) _mm_pause();
+      }
+      sched_yield();
+      found = holder_.load(std::memory_order_relaxed);
+      if (turn % kTurnsUntilDeathIsLookedFor == 0 && found != 0 && !endpoint.job_.lives(found) &&
+          holder_.compare_exchange_strong(found, endpoint.life_, std::memory_order_acquire)) {
+        return;
+      }
+    }
+  }
+  ~AppendLock() { holder_.store(0, std::memory_order_release); }
+  AppendLock(const AppendLock&) = delete;
+  AppendLock& operator=(const AppendLock&) = delete;
+
+ private:
+  Word& holder_;
+};
+
+ShmQueuePair::Outcome ShmQueuePair::append(const WorkRequest& request, const Payload& payload) {
+  const RemoteRange* const range = remote_.memory->find(request.remote.key.value);
+  std::byte* const place = range == nullptr ? nullptr : size_word_of(*range);
+  if (place == nullptr || !allows(range->access, Access::remote_write)) {
+    return {Status::remote_access_error, 0};
+  }
+  const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(place));
+  const AppendLock lock(range->appends->appending, endpoint_);
+  const Bytes size = word.load(std::memory_order_acquire);
+  if (!find_published(remote_.memory->node().segment(), *range->extents, size, payload.size(),
+                      pieces_, table_)) {
+    ask_for_extents(*range->appends, size + payload.size());
+    return {Status::receiver_not_ready, 0};
+  }
+  touched_ = pieces_;
+  place_pieces(*range, payload);
+  word.store(size + payload.size(), std::memory_order_release);
+  count_word(*range, static_cast<Bytes>(place - range->base), size, size + payload.size());
+  return {Status::success, size};
+}
+
+void ShmQueuePair::ask_for_extents(SharedAppends& appends, Bytes end) const {
+  std::uint64_t asked = appends.asked.load(std::memory_order_relaxed);
+  while (asked < end) {
+    if (!appends.asked.compare_exchange_weak(asked, end, std::memory_order_seq_cst)) continue;
+    endpoint_.job_.doorbell(appends.doorbell.load(std::memory_order_relaxed)).ring();
+    return;
+  }
 }
 
 Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, const Payload& payload) {

@@ -97,7 +97,7 @@ void Watch::run() {
 
 const RemoteRange* PeerMemory::learn(std::uint32_t key) {
   if (key == 0) return nullptr;
-  const RegionEntry& entry = node_->segment().regions[region_entry(key)];
+  RegionEntry& entry = node_->segment().regions[region_entry(key)];
   if (entry.key.load(std::memory_order_acquire) != key) return nullptr;
   RemoteRange range;
   range.key = key;
@@ -126,6 +126,7 @@ const RemoteRange* PeerMemory::learn(std::uint32_t key) {
   range.base = range.mapping->data() + range.region_offset;
   if (entry.extents.load(std::memory_order_acquire) != 0) {
     range.extents = &entry.extents;
+    range.appends = &entry.appends;
     range.length = range.mapping->size();
   }
   const std::uint32_t index = region_entry(key);

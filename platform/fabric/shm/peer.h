@@ -76,7 +76,8 @@ struct RemoteRange {
   Bytes region_offset = 0;  // where the range begins in its region, for accounting
   Access access = Access::local;
   pmem::Medium medium = pmem::Medium::dram;
-  const Word* extents = nullptr;  // where their table is published; null: one range
+  const Word* extents = nullptr;     // where their table is published; null: one range
+  SharedAppends* appends = nullptr;  // null unless it is a registration of extents
   std::shared_ptr<pmem::mapped::Mapping> mapping;
 
   bool holds(Bytes offset, Bytes size) const { return offset <= length && size <= length - offset; }

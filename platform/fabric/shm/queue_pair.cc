@@ -11,7 +11,7 @@ namespace {
 
 bool is_posted(Opcode opcode) {
   return opcode == Opcode::write || opcode == Opcode::write_with_immediate ||
-         opcode == Opcode::send;
+         opcode == Opcode::send || opcode == Opcode::append;
 }
 
 }  // namespace

@@ -62,6 +62,8 @@ class ShmQueuePair final : public QueuePair {
   void complete(SendEntry* entry);
 
  private:
+  class AppendLock;
+
   // The status receiver_not_ready means that the operation must be retried later.
   struct Outcome {
     Status status = Status::success;
@@ -86,6 +88,8 @@ class ShmQueuePair final : public QueuePair {
   Outcome write(const WorkRequest& request, const Payload& payload);
   Outcome atomic(const WorkRequest& request);
   Outcome flush(const WorkRequest& request);
+  Outcome append(const WorkRequest& request, const Payload& payload);
+  void ask_for_extents(SharedAppends& appends, Bytes end) const;
   Outcome deliver(const WorkRequest& request, const Payload& payload);
   const RemoteRange* resolve(RemoteAddress address, Bytes length, Access needed);
   bool holds_still(const RemoteRange& range) const;

@@ -154,6 +154,8 @@ Capabilities SimEndpoint::capabilities() const {
   const perdura::sim::NicProfile& nic = nic_.profile.nic;
   Capabilities capabilities{nic.flush, nic.flush_persistence, nic.atomic_write, nic.max_inline,
                             1U << 30};
+  // A relaxed simulation, which is for litmus tests, has no APPEND.
+  capabilities.appends = !nic_.is_software && !network_.engine.relaxed();
   if (nic_.is_software) {
     capabilities.write_with_immediate = false;
     capabilities.atomics = false;
@@ -196,6 +198,12 @@ Task<> SimEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) 
   nic_.unmap(map, at, length);
   charge_change(0);
   thread_.spin_until(nic_.registered(map.key).busy_until);
+}
+
+void SimEndpoint::allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults) {
+  if (!capabilities().appends) return Endpoint::allow_appends(map, size, faults);
+  nic_.allow_appends(map, size, faults);
+  charge_change(0);
 }
 
 // `entries` is the number of entries that are written into the translation table.

@@ -34,6 +34,7 @@ class SimEndpoint final : public Endpoint {
                              Access access) override;
   Task<> map_extent(const ExtentMap& map, Extent extent) override;
   Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
+  void allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
   Task<Connection> connect(Address to, QueuePairOptions options,
                            std::vector<std::byte> private_data) override;

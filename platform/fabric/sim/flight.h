@@ -27,6 +27,7 @@ constexpr WorkKind kind_of(Opcode opcode) {
     case Opcode::write:
     case Opcode::write_with_immediate:
     case Opcode::send:
+    case Opcode::append:
       break;
     case Opcode::read:
       return WorkKind::read;

@@ -95,6 +95,7 @@ std::uint64_t Nic::map(const ExtentMap& map, const Extent& extent) {
   Registered& memory = extents_of(map);
   forget_changed(map, memory, extent.at, extent.length);
   memory.extents->map(extent, memory.region_size);
+  if (memory.appends) memory.appends->reported = 0;
   return entries_in(memory, extent.at, extent.length);
 }
 
@@ -102,6 +103,7 @@ std::uint64_t Nic::unmap(const ExtentMap& map, Bytes at, Bytes length) {
   Registered& memory = extents_of(map);
   forget_changed(map, memory, at, length);
   memory.extents->unmap(at, length);
+  if (memory.appends) memory.appends->reported = 0;
   return entries_in(memory, at, length);
 }
 

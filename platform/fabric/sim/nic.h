@@ -44,6 +44,16 @@ class Nic {
   std::optional<TranslationCache> translations;  // none: it knows where everything is
   Traffic traffic;                               // headers and acknowledgments included
 
+  // What the device knows of a registration to which peers may append.
+  struct Appends {
+    Bytes size_word = 0;  // the place in the region of the word with the size
+    RangeFaults* faults = nullptr;
+    Bytes reported = 0;  // range faults up to here are known; 0 after each change of the extents
+    // The size after the last APPEND, and when the word has it.
+    Bytes size = 0;
+    Time stored_at{};
+  };
+
   // An entry of the table. Entries are never removed and keep their memory alive, since messages in
   // flight refer to them. Keys are never reused, and key 0 is never valid, so that an uninitialized
   // key is detected.
@@ -62,6 +72,7 @@ class Nic {
     // When the device will have finished the operations that it has begun on the extents; a change
     // of them is complete then.
     Time busy_until{};
+    std::optional<Appends> appends{};  // none: peers may not append
     pmem::sim::SimRegion& region() const { return static_cast<pmem::sim::SimRegion&>(*model); }
   };
 
@@ -96,6 +107,13 @@ class Nic {
   // Both change extents and return the number of entries that this writes in the translation table.
   std::uint64_t map(const ExtentMap& map, const Extent& extent);
   std::uint64_t unmap(const ExtentMap& map, Bytes at, Bytes length);
+
+  // Lets peers append to a registration of extents (Endpoint::allow_appends).
+  void allow_appends(const ExtentMap& map, Bytes size_word, RangeFaults& faults) {
+    Registered& memory = extents_of(map);
+    check_size_word(size_word, memory.region_size);
+    memory.appends = Appends{.size_word = size_word, .faults = &faults};
+  }
 
   // The number of translation entries of a registration.
   std::uint64_t entries_of(const Registered& memory) const;

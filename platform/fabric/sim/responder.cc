@@ -147,7 +147,7 @@ void Responder::retry_held_later() {
 // True if the first held message still finds no receive buffer. The message itself is not accessed:
 // with thousands of clients each access would be a cache miss.
 bool Responder::lacks_buffer_again() {
-  if (phase_ != Phase::serves) return false;
+  if (phase_ != Phase::serves || waits_for_memory_) return false;
   if (receive_queue_ != nullptr && !receive_queue_->empty()) return false;
   nic_.receive.take(network_.engine.now(), nic_.profile.nic.message);
   return true;
@@ -194,6 +194,7 @@ bool Responder::process(Flight& flight) {
                                 Access::remote_write, flight.pieces);
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
+    waits_for_memory_ = false;
     if (receive_queue_ == nullptr || receive_queue_->empty()) return false;
     const SimReceiveQueue::Posted& posted = receive_queue_->take();
     ReceiveCompletion received{queue_pair_,           Status::success, std::nullopt,
@@ -219,6 +220,9 @@ bool Responder::process(Flight& flight) {
     acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
     return true;
   }
+
+  waits_for_memory_ = request.opcode == Opcode::append;
+  if (waits_for_memory_) return process_append(flight, at);
 
   Bytes length = request.local.length();
   if (request.opcode == Opcode::flush) length = request.flush_length;
@@ -448,6 +452,9 @@ void Responder::executed(Flight& flight) {
       network_.remote_targets(flight, request.flush_length).for_each([&](const Target& target) {
         target.region->device_flush(flight.known_as, target.offset, target.length);
       });
+      if (const auto& appends = flight.memory->appends) {
+        flight.memory->region().device_flush(flight.known_as, appends->size_word, kWord);
+      }
     }
     return respond(flight);
   }

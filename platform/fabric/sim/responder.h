@@ -82,7 +82,8 @@ class Responder {
     void fire() override { responder.retry_held(); }
   };
 
-  bool process(Flight& flight);  // false: no receive buffer
+  bool process(Flight& flight);  // false: no receive buffer, or no memory for an APPEND
+  bool process_append(Flight& flight, Time at);
   void retry_held_later();
   void retry_held();
   bool lacks_buffer_again();
@@ -126,6 +127,7 @@ class Responder {
   // while this is not empty.
   FlightQueue<&Flight::next_held> held_;
   std::uint32_t rnr_retries_ = 0;
+  bool waits_for_memory_ = false;  // the first of them is an APPEND
   Phase phase_ = Phase::serves;
 
   End& end_;

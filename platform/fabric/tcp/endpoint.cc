@@ -60,7 +60,8 @@ Capabilities TcpEndpoint::capabilities() const {
           .max_message = kMaxMessage,
           .write_with_immediate = false,
           .atomics = false,
-          .extents = false};
+          .extents = false,
+          .appends = false};
 }
 
 MemoryRegion TcpEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,

@@ -16,7 +16,7 @@ constexpr std::size_t kRoom = 16 * KiB;  // least free space in the receive buff
 // How often one poll receives from a socket, so that the other sockets get their turn.
 constexpr int kReceivesAtOnce = 8;
 
-void append(std::vector<std::byte>& bytes, const Frame& frame) {
+void add_frame(std::vector<std::byte>& bytes, const Frame& frame) {
   const auto more = std::as_bytes(std::span(&frame, 1));
   bytes.insert(bytes.end(), more.begin(), more.end());
 }
@@ -65,7 +65,7 @@ void TcpQueuePair::fill() {
   while (!line_.empty() && out_.size() < kPart) {
     const Outgoing& first = line_.front();
     if (!std::exchange(begun_, true)) {
-      append(out_, first.frame);
+      add_frame(out_, first.frame);
       position_ = 0;
     }
     const std::size_t left = first.frame.payload() - position_;
@@ -109,7 +109,7 @@ std::optional<std::vector<std::byte>> TcpQueuePair::unsent() {
     const Outgoing& each = line_[i];
     if (!std::exchange(begun_, false)) {
       if (each.entry != nullptr) continue;
-      append(out_, each.frame);
+      add_frame(out_, each.frame);
       position_ = 0;
     }
     if (!append_payload(each, each.frame.payload() - position_)) return std::nullopt;

@@ -276,6 +276,7 @@ void Device::find_features(const DeviceOptions& options) {
   capabilities_.max_message = std::min(port_attributes_.max_msg_sz, 1U << 30);
   capabilities_.atomics = attributes().atomic_cap != IBV_ATOMIC_NONE;
   capabilities_.extents = false;
+  capabilities_.appends = false;
   if (is_iwarp(context_.get())) {
     // iWARP: RFC 5040 has no immediate data, and a WRITE or SEND completes when TCP has accepted
     // it. RFC 5041 ends the connection when there is no receive buffer.

@@ -40,6 +40,8 @@ bool has(const Capabilities& can, Opcode opcode) {
       return can.flush;
     case Opcode::atomic_write:
       return can.atomic_write;
+    case Opcode::append:
+      return can.appends;
     default:
       return true;
   }

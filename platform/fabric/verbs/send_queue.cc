@@ -102,6 +102,8 @@ void SendQueue::add_extended(const Posting& posting) {
           IBV_FLUSH_RANGE);
 #endif
       return;
+    case Opcode::append:  // never posted: no device has it
+      return;
     case Opcode::atomic_write:
 #ifdef PERDURA_VERBS_ATOMIC_WRITE
       ibv_wr_atomic_write(extended_, posting.device_key, posting.address, &posting.operand);

@@ -31,6 +31,7 @@ std::vector<perdura::conformance::Case> over_sockets(const perdura::conformance:
     each.can.write_with_immediate = false;
     each.can.atomics = false;
     each.can.extents = false;
+    each.can.appends = false;
     each.gives_up = false;
   }
   return all;
