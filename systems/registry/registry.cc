@@ -15,6 +15,7 @@
 #include "services/objects/service.h"
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
+#include "systems/filemr_log/filemr_log.h"
 #include "systems/level/level.h"
 #include "systems/mcas/mcas.h"
 #include "systems/mojim/mojim.h"
@@ -79,7 +80,7 @@ const fs::FsSystem& find_fs_system(std::string_view name) {
 }
 
 std::span<const services::Service* const> all_services() {
-  static const std::array logs{kRemoteLog};
+  static const std::array logs{kRemoteLog, kFileMrLog};
   static const services::KvService kv(kv_systems());
   static const services::LogService log(logs);
   static const services::MemoryService memory(memory_systems());

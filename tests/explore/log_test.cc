@@ -4,7 +4,9 @@
 #include "explore/crash.h"
 #include "explore/explored.h"
 #include "methods/method.h"
+#include "methods/proof.h"
 #include "services/log/service.h"
+#include "systems/filemr_log/filemr_log.h"
 #include "systems/registry/registry.h"
 #include "systems/remote_log/system.h"
 #include "tests/support/platforms.h"
@@ -73,6 +75,36 @@ TEST(LogCrashes, FindAMethodThatIsForAnotherServer) {
         << part << " is missing in:\n"
         << lost[Condition::acknowledged].first_loss;
   }
+}
+
+// An APPEND, and what follows it, leaves as much as a WRITE does and the same steps after it. Where
+// that is not enough, the last record is lost and no other.
+TEST(FileMrLogCrashes, LeaveWhatTheSameMethodLeavesOfAWrite) {
+  const services::ServedSystem log = systems::find_system("filemr-log").value();
+  std::size_t durable = 0;
+  std::size_t explored = 0;
+  for (const ExploredSetting& setting : explored_settings(log.info)) {
+    for (const PersistenceModel& model : explored_models()) {
+      CrashOptions options{.setup = {.model = model}, .recoveries = 3};
+      options.setup.parameters = setting.parameters;
+      options.setup.correct = setting.correct;
+      if (!refusal(log.info, options.setup, connectx3().nic).empty()) continue;
+      const bool is_right = setting.correct ||
+                            methods::prove(systems::kFileMrLog.published(model, setting.parameters),
+                                           {model, pmem::Medium::dram}, {.to_the_end = false})
+                                    .correctness == methods::Correctness::right;
+      const CrashResult result = explore_crashes(log, connectx3(), options);
+      EXPECT_EQ(result.strongest(), is_right ? GuaranteeLevel::durable : GuaranteeLevel::ordered)
+          << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
+          << result[Condition::durable].first_loss;
+      EXPECT_GT(result.crash_points, 50U);
+      EXPECT_GE(result.events.at("laps of the log"), 3U);
+      ++explored;
+      durable += is_right ? 1 : 0;
+    }
+  }
+  EXPECT_GT(durable, 0U);
+  EXPECT_LT(durable, explored);
 }
 
 }  // namespace

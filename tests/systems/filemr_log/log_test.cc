@@ -1,0 +1,167 @@
+// The log of FileMR where nothing fails: records arrive in order and whole, the room is used again
+// and again, and a client that comes later goes on at the tail. (With failures: tests/explore/.)
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "methods/remote_persister.h"
+#include "platform/base/error.h"
+#include "systems/filemr_log/client.h"
+#include "systems/filemr_log/server.h"
+#include "tests/support/platforms.h"
+
+namespace perdura::systems::filemr_log {
+namespace {
+
+constexpr std::uint32_t kLargest = 90;
+constexpr std::uint64_t kRecords = 400;
+constexpr Picoseconds kLook = Milliseconds(1);
+
+std::vector<std::byte> payload_of(std::uint64_t number) {
+  std::vector<std::byte> payload(number * 37 % (kLargest + 1));
+  for (std::size_t i = 0; i < payload.size(); ++i) {
+    payload[i] = static_cast<std::byte>(number * 131 + i * 7 + 1);
+  }
+  return payload;
+}
+
+// Room for six of the longest records and a half.
+Options options_of(Persistence persistence) {
+  return {.room = 13 * record_size(kLargest) / 2 / kWord * kWord,
+          .largest_payload = kLargest,
+          .persistence = persistence};
+}
+
+// Connects as soon as the server has learned that its last client is gone.
+Task<std::unique_ptr<LogClient>> connect(Thread& thread, const Options& options) {
+  for (;;) {
+    try {
+      co_return co_await LogClient::connect(thread, {0, 0}, options);
+    } catch (const methods::RefusedForNow&) {
+    }
+    co_await sleep_for(Microseconds(10));
+  }
+}
+
+struct Case {
+  std::string platform;
+  Persistence persistence;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const std::string& platform : test::platform_names()) {
+    for (const Persistence each : {Persistence::none, Persistence::flush, Persistence::message}) {
+      cases.push_back({platform, each});
+    }
+  }
+  return cases;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  constexpr std::string_view kNames[] = {"none", "flush", "message"};
+  return info.param.platform + "_" +
+         std::string(kNames[static_cast<std::size_t>(info.param.persistence)]);
+}
+
+class FileMrLog : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(All, FileMrLog, testing::ValuesIn(all_cases()), case_name);
+
+TEST_P(FileMrLog, UsesItsRoomAgainAndAgain) {
+  const Options agreed = options_of(GetParam().persistence);
+  const auto platform = test::make_platform(GetParam().platform, 2);
+  std::atomic<std::uint64_t> applied{0};
+  std::atomic<std::uint64_t> range_faults{0};
+  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    LogServer* serving = nullptr;
+    const auto server = std::make_shared<LogServer>(
+        thread, "log", agreed, [&](std::uint64_t number, std::span<const std::byte> payload) {
+          EXPECT_EQ(number, applied + 1);
+          EXPECT_TRUE(std::ranges::equal(payload, payload_of(number))) << number;
+          range_faults = serving->range_faults();
+          applied = number;
+        });
+    serving = server.get();
+    co_await server->serve(kLook);
+  });
+  platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    for (std::uint64_t number = 1; number <= kRecords;) {
+      const auto log = co_await connect(thread, agreed);
+      EXPECT_EQ(log->tail().number, number - 1);
+      if (log->tail().number != number - 1) co_return;
+      for (const std::uint64_t last = number + kRecords / 4 - 1; number <= last; ++number) {
+        const auto payload = payload_of(number);
+        const auto appended = co_await log->append(payload);
+        EXPECT_TRUE(appended && *appended == number);
+        if (!appended) co_return;
+      }
+      const std::vector<std::byte> longer(kLargest + 1);
+      const auto refused = co_await log->append(longer);
+      EXPECT_TRUE(!refused && refused.error() == services::LogError::too_large);
+    }
+    while (applied < kRecords) co_await sleep_for(Microseconds(10));
+  });
+  platform->run();
+  EXPECT_EQ(applied, kRecords);
+  EXPECT_GT(range_faults, 0U) << "the room is much smaller than the log";
+}
+
+TEST_P(FileMrLog, RefusesASecondClientAndOtherOptions) {
+  const Options agreed = options_of(GetParam().persistence);
+  const auto platform = test::make_platform(GetParam().platform, 2);
+  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await std::make_shared<LogServer>(thread, "log", agreed, [](std::uint64_t, auto) {})
+        ->serve(kLook);
+  });
+  int refused = 0;
+  platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    Options other = agreed;
+    other.room += kWord;
+    try {
+      co_await LogClient::connect(thread, {0, 0}, other);
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("same options"), std::string::npos);
+      ++refused;
+    }
+    const auto first = co_await connect(thread, agreed);
+    try {
+      co_await LogClient::connect(thread, {0, 0}, agreed);
+    } catch (const methods::RefusedForNow&) {
+      ++refused;
+    }
+  });
+  platform->run();
+  EXPECT_EQ(refused, 2);
+}
+
+TEST(FileMrLogShape, IsCheckedWhenItIsOpened) {
+  const auto platform = test::make_platform("sim", 1);
+  const Options agreed = options_of(Persistence::none);
+  int refused = 0;
+  platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto open = [&](const Options& options) {
+      LogServer(thread, "log", options, [](std::uint64_t, auto) {});
+    };
+    open(agreed);
+    open(agreed);
+    Options roomier = agreed;
+    roomier.room *= 2;
+    Options shorter = agreed;
+    shorter.largest_payload -= 1;
+    for (const Options& options : {roomier, shorter}) {
+      try {
+        open(options);
+      } catch (const UsageError& error) {
+        EXPECT_NE(std::string(error.what()).find("region 'log'"), std::string::npos);
+        ++refused;
+      }
+    }
+    co_return;
+  });
+  platform->run();
+  EXPECT_EQ(refused, 2);
+}
+
+}  // namespace
+}  // namespace perdura::systems::filemr_log
