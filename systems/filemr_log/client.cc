@@ -30,9 +30,9 @@ constexpr Bytes kRecord = 2 * kCacheLine;
   if (rejection.reason == Reason::busy) {
     throw methods::RefusedForNow(who + "has another client", methods::Rejection::Reason::busy);
   }
-  throw UsageError(fmt::format(
-      "{}has {} bytes for records of up to {}; give both sides the same options", who,
-      rejection.server.room, rejection.server.largest_payload));
+  throw UsageError(
+      fmt::format("{}has {} bytes for records of up to {}; give both sides the same options", who,
+                  rejection.server.room, rejection.server.largest_payload));
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ constexpr Bytes kRecord = 2 * kCacheLine;
 LogClient::LogClient(Thread& thread, const Options& options)
     : thread_(thread),
       options_(options),
-      memory_(thread.node.create_region("log-client", kRecord + record_size(options.largest_payload),
-                                        pmem::Medium::dram)),
+      memory_(thread.node.create_region(
+          "log-client", kRecord + record_size(options.largest_payload), pmem::Medium::dram)),
       registered_(thread.endpoint.register_memory(*memory_, fabric::Access::local)) {}
 
 LogClient::~LogClient() {
@@ -77,16 +77,15 @@ Task<tl::expected<std::uint64_t, LogError>> LogClient::append(std::span<const st
   const fabric::LocalBuffer record = registered_.local(kRecord, size);
   const std::span<std::byte> bytes = record.bytes();
   std::memcpy(bytes.data() + sizeof(remote_log::RecordHeader), payload.data(), payload.size());
-  const std::size_t end =
-      remote_log::write_header(bytes, tail_.number + 1, payload.size(), true);
+  const std::size_t end = remote_log::write_header(bytes, tail_.number + 1, payload.size(), true);
   std::memset(bytes.data() + end, 0, size - end);
 
   const fabric::Completion done = co_await queue_pair_->append(record, file_);
   if (!done) co_return tl::unexpected(LogError::disconnected);
   const Bytes at = done.old_value;
   if (at != tail_.end) {
-    throw PlatformError(fmt::format("the log's end was {}, not {}: it has another writer", at,
-                                    tail_.end));
+    throw PlatformError(
+        fmt::format("the log's end was {}, not {}: it has another writer", at, tail_.end));
   }
   tail_ = {tail_.number + 1, at + size};
   const bool is_durable = co_await persist(at, at + size);

@@ -36,12 +36,12 @@ enum class Persistence : std::uint8_t {
   flush,    // FLUSH, or READ where the devices have none
   message,  // the server's CPU is asked to write it back
 };
-// What a method for a WRITE does after it: an APPEND's completion says more than that of a WRITE.
+// The steps of a method for a WRITE that follow the WRITE, which the APPEND replaces.
 Persistence persistence_of(const methods::Method& method);
 
 struct Options {
   Bytes room = 0;                     // for records, in bytes
-  std::uint32_t largest_payload = 0;  // of a record, in bytes
+  std::uint32_t largest_payload = 0;  // in bytes
   Persistence persistence = Persistence::none;
 };
 

@@ -67,8 +67,8 @@ LogServer::LogServer(Thread& thread, const std::string& name, const Options& opt
   });
   mapped_ = head_.end;
   using fabric::Access;
-  file_ = thread.endpoint.register_extents(
-      *region_, extents, Access::remote_read | Access::remote_write);
+  file_ = thread.endpoint.register_extents(*region_, extents,
+                                           Access::remote_read | Access::remote_write);
   thread.endpoint.allow_appends(file_, kSizeOffset, faults_);
   size_ = thread.endpoint.register_memory(*region_, kSizeOffset, kWord,
                                           Access::remote_read | Access::remote_flush);
@@ -298,7 +298,7 @@ Task<> LogServer::answer_messages() {
   }
 }
 
-// What has been applied meanwhile is durable by its effects.
+// Records that have been applied meanwhile are durable by their effects.
 void LogServer::persist(const PersistRequest& request) {
   const Bytes from = std::max(request.from, head_.end);
   const Bytes to = std::min(request.to, head_.end + options_.room);

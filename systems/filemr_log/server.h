@@ -63,8 +63,8 @@ class LogServer : public std::enable_shared_from_this<LogServer> {
   const Options options_;
   Apply apply_;
   std::unique_ptr<pmem::Region> region_;
-  Position head_;       // after the records that have been applied
-  Bytes mapped_ = 0;    // the file is mapped from here to `mapped_` + room
+  Position head_;     // after the records that have been applied
+  Bytes mapped_ = 0;  // the file is mapped from here to `mapped_` + room
   bool reusing_ = false;
   std::uint64_t heads_ = 0;  // stored so far
   std::uint64_t range_faults_ = 0;

@@ -76,12 +76,12 @@ inline constexpr std::uint32_t kRegionBits = 13;
 inline constexpr std::uint32_t kMaxRegions = 1 << kRegionBits;
 constexpr std::uint32_t region_entry(std::uint32_t key) { return key & (kMaxRegions - 1); }
 
-// What peers need to append to a registration of extents.
+// The part of a registration of extents that peers need to append to it.
 struct SharedAppends {
   Word size_word;     // 1 + the place of the size in the region; 0: peers may not append
   Word appending;     // the life of the node whose thread appends; 0: none does
   Word asked;         // up to where an APPEND needed extents; 0: none has since they were changed
-  HalfWord doorbell;  // of the thread that gets the range faults
+  HalfWord doorbell;  // the doorbell of the thread that gets the range faults
 };
 
 struct RegionEntry {

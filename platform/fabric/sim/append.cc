@@ -23,8 +23,7 @@ bool Responder::process_append(Flight& flight, Time at) {
   Nic::Registered& memory = *flight.memory;
   Nic::Appends& appends = *memory.appends;
   const bool is_storing = network_.engine.now() < appends.stored_at;
-  const Bytes size =
-      is_storing ? appends.size : memory.region().device_load(appends.size_word);
+  const Bytes size = is_storing ? appends.size : memory.region().device_load(appends.size_word);
   if (!memory.extents->find(size, length, flight.pieces)) {
     const Bytes end = size + length;
     if (end > appends.reported) appends.faults->push({request.remote.key, end});
@@ -38,8 +37,8 @@ bool Responder::process_append(Flight& flight, Time at) {
   appends.size = size + length;
   appends.stored_at = std::max(appends.stored_at, last_placement_) + nic.pcie_write;
   memory.region().device_write(flight.known_as, appends.size_word,
-                               std::as_bytes(std::span(&appends.size, 1)),
-                               {appends.stored_at, {}}, nic_.cause());
+                               std::as_bytes(std::span(&appends.size, 1)), {appends.stored_at, {}},
+                               nic_.cause());
   last_placement_ = appends.stored_at;
   keep_busy(flight, appends.stored_at);
   acknowledge(flight, std::max(at, flight.last_arrival + nic.processing));

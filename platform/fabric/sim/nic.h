@@ -44,7 +44,7 @@ class Nic {
   std::optional<TranslationCache> translations;  // none: it knows where everything is
   Traffic traffic;                               // headers and acknowledgments included
 
-  // What the device knows of a registration to which peers may append.
+  // The device's knowledge of a registration to which peers may append.
   struct Appends {
     Bytes size_word = 0;  // the place in the region of the word with the size
     RangeFaults* faults = nullptr;

@@ -58,8 +58,10 @@ TEST_P(FabricAccess, AnAppendPlacesItsDataAtTheSizeAndThenMovesIt) {
           co_await server.meet();
           co_await server.meet();
           EXPECT_EQ(server.region->load(kSize), 145U);
-          const auto whole = joined(contents(*server.region, 4096, 50), contents(*server.region, 1003, 150));
-          auto expected = joined(std::vector<std::byte>(5), joined(pattern(30, 1), pattern(110, 2)));
+          const auto whole =
+              joined(contents(*server.region, 4096, 50), contents(*server.region, 1003, 150));
+          auto expected =
+              joined(std::vector<std::byte>(5), joined(pattern(30, 1), pattern(110, 2)));
           expected.resize(200);
           EXPECT_EQ(whole, expected);
           co_await server.meet();
@@ -327,28 +329,27 @@ TEST_P(FabricContention, AppendsNeitherOverlapNorLeaveGaps) {
     co_await barrier->arrive_and_wait();
   });
   for (std::uint32_t i = 0; i < kAppenders; ++i) {
-    platform->start(1 + i % 2, static_cast<fabric::Port>(10 + i), mode(),
-                    [&, i](Thread& thread) -> Task<> {
-                      auto region = thread.node.create_region("records", 64 * KiB, Medium::dram);
-                      const auto memory = thread.endpoint.register_memory(*region, Access::local);
-                      auto peer = co_await thread.endpoint.connect({0, 1}, {}, {});
-                      Bytes last = 0;
-                      for (std::uint64_t n = 0; n < kRecords; ++n) {
-                        const auto words = record_of(i, n);
-                        const auto bytes = std::as_bytes(std::span(words));
-                        region->write(0, bytes);
-                        const auto length = static_cast<std::uint32_t>(bytes.size());
-                        const Completion done =
-                            co_await peer.queue_pair->append(memory.local(0, length), key);
-                        EXPECT_TRUE(done);
-                        EXPECT_TRUE(n == 0 || done.old_value > last);
-                        last = done.old_value;
-                      }
-                      // The completion of a READ says that all of it has been placed.
-                      EXPECT_TRUE(co_await peer.queue_pair->read(memory.local(0, 8), {key, 0}));
-                      std::atomic_ref(ended).fetch_add(1);
-                      co_await barrier->arrive_and_wait();
-                    });
+    platform->start(
+        1 + i % 2, static_cast<fabric::Port>(10 + i), mode(), [&, i](Thread& thread) -> Task<> {
+          auto region = thread.node.create_region("records", 64 * KiB, Medium::dram);
+          const auto memory = thread.endpoint.register_memory(*region, Access::local);
+          auto peer = co_await thread.endpoint.connect({0, 1}, {}, {});
+          Bytes last = 0;
+          for (std::uint64_t n = 0; n < kRecords; ++n) {
+            const auto words = record_of(i, n);
+            const auto bytes = std::as_bytes(std::span(words));
+            region->write(0, bytes);
+            const auto length = static_cast<std::uint32_t>(bytes.size());
+            const Completion done = co_await peer.queue_pair->append(memory.local(0, length), key);
+            EXPECT_TRUE(done);
+            EXPECT_TRUE(n == 0 || done.old_value > last);
+            last = done.old_value;
+          }
+          // The completion of a READ says that all of it has been placed.
+          EXPECT_TRUE(co_await peer.queue_pair->read(memory.local(0, 8), {key, 0}));
+          std::atomic_ref(ended).fetch_add(1);
+          co_await barrier->arrive_and_wait();
+        });
   }
   platform->run();
 }

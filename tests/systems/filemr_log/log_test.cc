@@ -111,8 +111,8 @@ TEST_P(FileMrLog, RefusesASecondClientAndOtherOptions) {
   const Options agreed = options_of(GetParam().persistence);
   const auto platform = test::make_platform(GetParam().platform, 2);
   platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    co_await std::make_shared<LogServer>(thread, "log", agreed, [](std::uint64_t, auto) {})
-        ->serve(kLook);
+    co_await std::make_shared<LogServer>(thread, "log", agreed, [](std::uint64_t, auto) {
+    })->serve(kLook);
   });
   int refused = 0;
   platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
