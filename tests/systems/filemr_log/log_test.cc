@@ -18,7 +18,7 @@ constexpr std::uint32_t kLargest = 90;
 constexpr std::uint64_t kRecords = 400;
 constexpr Picoseconds kLook = Milliseconds(1);
 
-std::vector<std::byte> payload_of(std::uint64_t number) {
+std::vector<std::byte> short_payload(std::uint64_t number) {
   std::vector<std::byte> payload(number * 37 % (kLargest + 1));
   for (std::size_t i = 0; i < payload.size(); ++i) {
     payload[i] = static_cast<std::byte>(number * 131 + i * 7 + 1);
@@ -78,7 +78,7 @@ TEST_P(FileMrLog, UsesItsRoomAgainAndAgain) {
     const auto server = std::make_shared<LogServer>(
         thread, "log", agreed, [&](std::uint64_t number, std::span<const std::byte> payload) {
           EXPECT_EQ(number, applied + 1);
-          EXPECT_TRUE(std::ranges::equal(payload, payload_of(number))) << number;
+          EXPECT_TRUE(std::ranges::equal(payload, short_payload(number))) << number;
           range_faults = serving->range_faults();
           applied = number;
         });
@@ -91,7 +91,7 @@ TEST_P(FileMrLog, UsesItsRoomAgainAndAgain) {
       EXPECT_EQ(log->tail().number, number - 1);
       if (log->tail().number != number - 1) co_return;
       for (const std::uint64_t last = number + kRecords / 4 - 1; number <= last; ++number) {
-        const auto payload = payload_of(number);
+        const auto payload = short_payload(number);
         const auto appended = co_await log->append(payload);
         EXPECT_TRUE(appended && *appended == number);
         if (!appended) co_return;
