@@ -10,6 +10,7 @@
 #include "bench/log/log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
+#include "bench/trace/translation_driver.h"
 #include "harness/config/override.h"
 #include "services/kv/kv.h"
 #include "systems/registry/registry.h"
@@ -75,8 +76,9 @@ std::span<const harness::Driver* const> all_drivers() {
   static const bench::LmdbDriver lmdb(systems::memory_systems());
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const bench::ObjectsDriver objects(systems::object_systems());
-  static const std::array<const harness::Driver*, 6> drivers{&kv,   &log, &memory,
-                                                             &lmdb, &fs,  &objects};
+  static const bench::TranslationDriver translation;
+  static const std::array<const harness::Driver*, 7> drivers{&kv, &log,     &memory,     &lmdb,
+                                                             &fs, &objects, &translation};
   return drivers;
 }
 

@@ -31,6 +31,8 @@ KindNames names_of(FileKind kind) {
       return {"workload", "workloads", ""};
     case FileKind::site:
       return {"site", "sites", ".toml"};
+    case FileKind::trace:
+      return {"trace", "workloads/traces", ".txt"};
   }
   return {};
 }

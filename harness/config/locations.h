@@ -1,8 +1,9 @@
 // Where experiments, profiles, workloads, sites and plots are found.
 //
 // A name is looked up as experiments/NAME.toml, profiles/NAME.toml, sites/NAME.toml or
-// workloads/NAME in the program's folders (harness/program/data_folders.h). A name that contains a
-// '/' or ends in .toml is a path and is not looked up.
+// workloads/NAME or workloads/traces/NAME.txt in the program's folders
+// (harness/program/data_folders.h). A name that contains a '/' or ends in .toml is a path and is not
+// looked up.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +16,7 @@
 
 namespace perdura::harness {
 
-enum class FileKind : std::uint8_t { experiment, profile, workload, site };
+enum class FileKind : std::uint8_t { experiment, profile, workload, site, trace };
 
 class Locations : public DataFolders {
  public:

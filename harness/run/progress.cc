@@ -24,6 +24,10 @@ std::string summary(const Measurement& measurement) {
   }
   measure::Histogram all;
   for (const auto& [kind, measured] : measurement.kinds) all.merge(measured.latency);
+  // A driver that only counts records no times.
+  if (all.count() == 0 && measurement.elapsed == Picoseconds{}) {
+    return fmt::format("{} operations counted", measurement.operations());
+  }
   const std::string tail =
       measurement.has_long_tail()
           ? fmt::format(", {:.0f} % of the operations in its tail", measurement.tail_percent())

@@ -7,6 +7,7 @@
 #include "bench/log/log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
+#include "bench/trace/translation_driver.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::test {
@@ -18,7 +19,9 @@ inline const harness::Declarations& declarations() {
   static const bench::LmdbDriver lmdb(systems::memory_systems());
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const bench::ObjectsDriver pools(systems::object_systems());
-  static const harness::Driver* const drivers[] = {&kv, &log, &memory, &lmdb, &fs, &pools};
+  static const bench::TranslationDriver translation;
+  static const harness::Driver* const drivers[] = {&kv, &log,   &memory,     &lmdb,
+                                                   &fs, &pools, &translation};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }
