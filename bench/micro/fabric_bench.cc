@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "bench/micro/two_processes.h"
 
@@ -20,6 +21,7 @@ struct Side {
   std::unique_ptr<fabric::ReceiveQueue> receives;
   fabric::CompletionQueue completions;
   std::unique_ptr<fabric::QueuePair> peer;
+  fabric::RemoteKey file{};  // the server's, for the client
 
   static constexpr std::uint32_t kBuffers = 16;
   static constexpr std::uint32_t kBuffer = 4 * KiB;
@@ -40,10 +42,31 @@ struct Side {
 
 using Client = std::function<Task<>(Side&, fabric::RemoteAddress)>;
 
-// Answers every message with one of the same length. Tells the client where its memory is.
+// The first half of a region as a file that is long enough for every benchmark: each part of it is
+// the same memory.
+constexpr Bytes kFileMemory = 512 * KiB;
+constexpr Bytes kFile = 16 * GiB;
+constexpr Bytes kFileSize = MiB - kWord;  // where its size is in the region
+std::vector<fabric::Extent> parts_of_file() {
+  std::vector<fabric::Extent> extents;
+  for (Bytes at = 0; at < kFile; at += kFileMemory) extents.push_back({at, 0, kFileMemory});
+  return extents;
+}
+
+// What a client is told: where the server's memory is, and the same as a file.
+struct Welcome {
+  fabric::RemoteAddress memory;
+  fabric::RemoteKey file;
+};
+
+// Answers every message with one of the same length.
 Task<> serve(Thread& thread, Medium medium) {
   Side side(thread, medium);
-  const fabric::RemoteAddress here = side.memory.remote(0);
+  const fabric::ExtentMap file =
+      thread.endpoint.register_extents(*side.region, parts_of_file(), Access::remote_all);
+  fabric::RangeFaults faults;
+  thread.endpoint.allow_appends(file, kFileSize, faults);
+  const Welcome here{side.memory.remote(0), file.key};
   side.peer = (co_await thread.endpoint.next_connection())
                   ->accept(side.options(), std::as_bytes(std::span(&here, 1)));
   for (;;) {
@@ -62,9 +85,10 @@ Task<> use(Thread& thread, fabric::Address server, Client client, benchmark::Sta
     co_return;
   }
   side.peer = std::move(connection.queue_pair);
-  fabric::RemoteAddress there;
+  Welcome there;
   std::memcpy(&there, connection.private_data.data(), sizeof there);
-  co_await client(side, there);
+  side.file = there.file;
+  co_await client(side, there.memory);
 }
 
 // Runs `client` in a thread beside the server's.
@@ -115,6 +139,31 @@ void fabric_write(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * size);
 }
 BENCHMARK(fabric_write)->ArgNames({"size", "pm"})->ArgsProduct({{64, 4096}, {0, 1}});
+
+// The same through a registration of 32,768 extents.
+void fabric_write_to_extents(benchmark::State& state) {
+  const auto size = static_cast<std::uint32_t>(state.range(0));
+  with_server(state, Medium::dram, [&](Side& side, fabric::RemoteAddress) -> Task<> {
+    for ([[maybe_unused]] auto _ : state) {
+      const auto done = co_await side.peer->write(side.memory.local(0, size), {side.file, 0});
+      if (!done) state.SkipWithError("the WRITE failed");
+    }
+  });
+  state.SetBytesProcessed(state.iterations() * size);
+}
+BENCHMARK(fabric_write_to_extents)->ArgName("size")->Arg(64)->Arg(4096);
+
+void fabric_append(benchmark::State& state) {
+  const auto size = static_cast<std::uint32_t>(state.range(0));
+  with_server(state, Medium::dram, [&](Side& side, fabric::RemoteAddress) -> Task<> {
+    for ([[maybe_unused]] auto _ : state) {
+      const auto done = co_await side.peer->append(side.memory.local(0, size), side.file);
+      if (!done) state.SkipWithError("the APPEND failed");
+    }
+  });
+  state.SetBytesProcessed(state.iterations() * size);
+}
+BENCHMARK(fabric_append)->ArgName("size")->Arg(64)->Arg(4096);
 
 void fabric_fetch_and_add(benchmark::State& state) {
   with_server(state, Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {

@@ -89,8 +89,7 @@ TranslationScheme scheme_of(const Point& point) {
   const auto number = [&](std::string_view name) {
     return static_cast<std::uint32_t>(point.settings.number(name));
   };
-  for (TranslationScheme& scheme :
-       usual_schemes(number("cache_entries"), number("cache_ways"))) {
+  for (TranslationScheme& scheme : usual_schemes(number("cache_entries"), number("cache_ways"))) {
     if (scheme.name == found->scheme) return scheme;
   }
   throw std::logic_error("no such scheme of translation");
@@ -189,8 +188,9 @@ std::vector<schema::Column> TranslationDriver::columns(std::string_view) const {
 }
 
 harness::Measurement TranslationDriver::run(Platform&, const Point& point) const {
-  std::array replays{TranslationReplay(scheme_of(point), {.extent = point.settings.number("extent"),
-                                                          .growth = point.settings.number("growth")})};
+  std::array replays{TranslationReplay(
+      scheme_of(point),
+      {.extent = point.settings.number("extent"), .growth = point.settings.number("growth")})};
   replay_file(point.files.front().file, replays);
   const TranslationCounts counts = replays.front().counts();
   const auto look_ups = static_cast<double>(counts.look_ups);
