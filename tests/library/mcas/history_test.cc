@@ -123,7 +123,7 @@ class History {
   void work(std::size_t thread) {
     std::mt19937_64 random(seed_ + thread);
     Client client(shards_.client());
-    Pool pool = client.open_pool("p", {.create_on_demand = true}, kPool).value();
+    Pool pool = open(client);
     for (std::uint64_t i = 0; !stopping_; ++i) {
       const std::size_t counter = random() % kCounters;
       CounterCall call;
@@ -136,6 +136,14 @@ class History {
       EXPECT_TRUE(call.answered || status == Status::disconnected) << mcas::to_string(status);
       calls_[thread][counter].push_back(call);
       ++ended_;
+    }
+  }
+
+  // The shard may have been killed before this thread had its turn.
+  static Pool open(Client& client) {
+    for (;;) {
+      auto pool = client.open_pool("p", {.create_on_demand = true}, kPool);
+      if (pool.status() != Status::disconnected) return std::move(pool.value());
     }
   }
 
