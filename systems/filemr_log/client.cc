@@ -80,33 +80,31 @@ Task<tl::expected<std::uint64_t, LogError>> LogClient::append(std::span<const st
   const std::size_t end = remote_log::write_header(bytes, tail_.number + 1, payload.size(), true);
   std::memset(bytes.data() + end, 0, size - end);
 
-  const fabric::Completion done = co_await queue_pair_->append(record, file_);
-  if (!done) co_return tl::unexpected(LogError::disconnected);
+  fabric::RdmaOperation append = queue_pair_->append(record, file_);
+  append.post();
+  const bool is_flushed = co_await flush();
+  const fabric::Completion done = co_await append;
+  if (!done || !is_flushed) co_return tl::unexpected(LogError::disconnected);
   const Bytes at = done.old_value;
   if (at != tail_.end) {
     throw PlatformError(
         fmt::format("the log's end was {}, not {}: it has another writer", at, tail_.end));
   }
   tail_ = {tail_.number + 1, at + size};
-  const bool is_durable = co_await persist(at, at + size);
-  if (!is_durable) co_return tl::unexpected(LogError::disconnected);
+  if (options_.persistence == Persistence::message) {
+    const bool is_persisted = co_await ask_to_persist(at, at + size);
+    if (!is_persisted) co_return tl::unexpected(LogError::disconnected);
+  }
   co_return tail_.number;
 }
 
-Task<bool> LogClient::persist(Bytes from, Bytes to) {
-  const fabric::Capabilities can = thread_.endpoint.capabilities();
-  switch (options_.persistence) {
-    case Persistence::none:
-      co_return true;
-    case Persistence::message:
-      co_return co_await ask_to_persist(from, to);
-    case Persistence::flush:
-      break;
-  }
-  // Either pushes in front of it all that the connection has written. The record itself may have
-  // been applied and unmapped by now.
+// Posted while the APPEND is under way, after which it takes effect: it pushes in front of it all
+// that the connection has written. It is aimed at the size, since the record itself may have been
+// applied and unmapped by then.
+Task<bool> LogClient::flush() {
+  if (options_.persistence != Persistence::flush) co_return true;
   fabric::Completion flushed;
-  if (can.flush) {
+  if (thread_.endpoint.capabilities().flush) {
     flushed = co_await queue_pair_->flush({size_, 0}, kWord, fabric::Placement::global_visibility);
   } else {
     flushed = co_await queue_pair_->read(registered_.local(kAnswer, kWord), {size_, 0});

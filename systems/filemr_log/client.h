@@ -26,7 +26,7 @@ class LogClient {
  private:
   LogClient(Thread& thread, const Options& options);
   Task<> open(fabric::Address server);
-  Task<bool> persist(Bytes from, Bytes to);
+  Task<bool> flush();
   Task<bool> ask_to_persist(Bytes from, Bytes to);
 
   Thread& thread_;

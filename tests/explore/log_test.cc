@@ -97,7 +97,7 @@ TEST(FileMrLogCrashes, LeaveWhatTheSameMethodLeavesOfAWrite) {
       EXPECT_EQ(result.strongest(), is_right ? GuaranteeLevel::durable : GuaranteeLevel::ordered)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
           << result[Condition::durable].first_loss;
-      EXPECT_GT(result.crash_points, 50U);
+      EXPECT_GT(result.crash_points, 40U);
       EXPECT_GE(result.events.at("laps of the log"), 3U);
       ++explored;
       durable += is_right ? 1 : 0;
