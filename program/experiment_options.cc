@@ -8,6 +8,7 @@
 #include "bench/kv/kv_driver.h"
 #include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
+#include "bench/log/remote_log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
 #include "bench/trace/translation_driver.h"
@@ -71,14 +72,15 @@ harness::ExperimentRequest ExperimentOptions::request() const {
 
 std::span<const harness::Driver* const> all_drivers() {
   static const bench::KvDriver kv(systems::kv_systems());
-  static const bench::LogDriver log;
+  static const bench::RemoteLogDriver remote_log;
+  static const bench::LogDriver log(systems::log_systems());
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::LmdbDriver lmdb(systems::memory_systems());
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const bench::ObjectsDriver objects(systems::object_systems());
   static const bench::TranslationDriver translation;
-  static const std::array<const harness::Driver*, 7> drivers{&kv, &log,     &memory,     &lmdb,
-                                                             &fs, &objects, &translation};
+  static const std::array<const harness::Driver*, 8> drivers{
+      &kv, &remote_log, &log, &memory, &lmdb, &fs, &objects, &translation};
   return drivers;
 }
 

@@ -3,154 +3,125 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <memory>
 
 #include "bench/client_server.h"
 #include "bench/driver/server.h"
+#include "bench/driver/systems.h"
+#include "bench/log/local_log_target.h"
 #include "bench/log/log_parameters.h"
 #include "bench/log/log_run.h"
-#include "bench/ycsb/point_workload.h"
-#include "bench/ycsb/workload_remarks.h"
-#include "methods/proof.h"
+#include "methods/chooser.h"
 #include "platform/base/error.h"
+#include "systems/parameter_reader.h"
 
 namespace perdura::bench {
 
 using harness::Point;
-using methods::Carrier;
-using methods::Update;
-using ycsb::OperationKind;
+using services::LogConfig;
+using services::LogSystem;
 
 namespace {
 
-// The parameters of the point's method, given in [systems.METHOD].
-ParameterValues values_of_method(const Point& point) {
-  ParameterValues values(method_parameters());
-  for (const auto& [name, value] : point.parameters) values.set(name, value);
-  return values;
-}
+class ServedLogTarget final : public LogTarget {
+ public:
+  ServedLogTarget(const LogSystem& system, LogConfig config, bool is_chosen)
+      : system_(system), config_(std::move(config)), is_chosen_(is_chosen) {}
 
-// The systems that stand for the paper's choice of method, with the operation that carries the
-// update.
-constexpr std::array<std::pair<std::string_view, Carrier>, 3> kOfPaper{{
-    {"paper-write", Carrier::write},
-    {"paper-write-imm", Carrier::write_immediate},
-    {"paper-send", Carrier::send},
-}};
-
-methods::Method method_of_paper(const Point& point, Carrier carrier) {
-  const harness::PointSettings& settings = point.settings;
-  std::vector<std::string_view> missing;
-  for (const std::string_view name : {"domain", "ddio", "receive_buffers", "transport", "update"}) {
-    if (!settings.given(name)) missing.push_back(name);
+  std::string method_name(const fabric::Capabilities&) const override {
+    return is_chosen_ ? config_.method.name : "";
   }
-  if (!missing.empty()) {
+  std::unique_ptr<services::LogStore> open(Thread& thread,
+                                           services::ApplyRecord apply) const override {
+    return system_.open(thread, "log", config_, std::move(apply));
+  }
+  Task<std::unique_ptr<services::LogWriter>> connect(Thread& thread,
+                                                     fabric::Address server) const override {
+    return system_.connect(thread, server, config_);
+  }
+
+ private:
+  const LogSystem& system_;
+  const LogConfig config_;
+  const bool is_chosen_;
+};
+
+bool is_correct(const Point& point) { return point.settings.text("persistence") == "correct"; }
+
+// The method of the system's paper, which may depend on what the point leaves open.
+methods::Method published_method(const Point& point, const LogSystem& system) {
+  const methods::StatedConfiguration known = known_server(point);
+  std::vector<methods::Method> all;
+  for (const methods::Configuration& each : methods::configurations(known)) {
+    all.push_back(system.published(each.model, point.parameters));
+    if (all.back().name == all.front().name) continue;
+    std::vector<std::string_view> open;
+    if (known.domain.empty()) open.push_back("domain");
+    if (known.ddio.empty()) open.push_back("ddio");
+    if (known.transport.empty()) open.push_back("transport");
     throw UsageError(fmt::format(
-        "{}: the method of {} depends on the server's configuration; add {} to [workload] or "
-        "[matrix]",
-        settings.system.where, settings.system.text, fmt::join(missing, ", ")));
+        "{}: the method of {} depends on the server; add persistence = \"paper\" and {} "
+        "to [workload] or [matrix]",
+        point.settings.system.where, system.info.name, fmt::join(open, ", ")));
   }
-  return methods::method_of_paper(
-      methods::configurations(stated_server(settings)).front(),
-      settings.text("update") == "ordered" ? Update::ordered : Update::single, carrier);
-}
-
-methods::Method method_of(const Point& point) {
-  const harness::PointSettings& settings = point.settings;
-  for (const auto& [name, carrier] : kOfPaper) {
-    if (settings.system.text == name) return method_of_paper(point, carrier);
-  }
-  methods::Method method = methods::find_method(settings.system.text);
-  const std::string update = settings.text("update");
-  if (!update.empty() && update != to_string(method.update)) {
-    throw UsageError(fmt::format("{}: method '{}' is for {} updates; remove update = \"{}\"",
-                                 settings.system.where, method.name, to_string(method.update),
-                                 update));
-  }
-  return method;
-}
-
-pmem::Medium receive_medium(const Point& point, const ParameterValues& method) {
-  const bool given = method.given("receive_buffers_in_pm");
-  const bool in_pm = given && method.flag("receive_buffers_in_pm");
-  const std::string stated = point.settings.text("receive_buffers");
-  if (!stated.empty() && given && in_pm != (stated == "pm")) {
-    throw UsageError(
-        fmt::format("{}: receive_buffers_in_pm = {} of {} contradicts receive_buffers = \"{}\"; "
-                    "keep one",
-                    point.settings.system.where, in_pm ? 1 : 0, point.system_name, stated));
-  }
-  return in_pm || stated == "pm" ? pmem::Medium::pm : pmem::Medium::dram;
+  return all.front();
 }
 
 }  // namespace
 
-systems::remote_log::LogOptions log_options(const Point& point) {
-  const ParameterValues method = values_of_method(point);
-  systems::remote_log::LogOptions options;
-  options.method = method_of(point);
-  options.read_for_flush = method.flag("read_for_flush");
-  // The result is about the method with FLUSH, as in the paper, and so is its guarantee.
-  options.timed_as_flush = true;
-  options.slots = method.number("slots");
-  options.largest_record = workload_of(point).max_value_size();
-  options.receive_buffers = static_cast<std::uint32_t>(method.number("receive_buffers"));
-  options.receive_medium = receive_medium(point, method);
-  return options;
+const LogSystem* LogDriver::system_of_server(const Point& point) const {
+  const auto found = std::find_if(systems_.begin(), systems_.end(), [&](const LogSystem& each) {
+    return each.info.name == point.settings.system.text;
+  });
+  if (found != systems_.end()) return &*found;
+  if (point.settings.system.text == kLocalLog.name) return nullptr;
+  std::vector<std::string_view> known{kLocalLog.name};
+  for (const LogSystem& each : systems_) known.push_back(each.info.name);
+  throw UsageError(no_such_system(point, known));
 }
 
-std::optional<services::GuaranteeLevel> guarantee_of(const Point& point) {
-  const methods::StatedConfiguration stated = stated_server(point.settings);
-  if (stated.domain.empty() && stated.ddio.empty() && stated.receive_buffers.empty() &&
-      stated.transport.empty()) {
-    return std::nullopt;
-  }
-  const methods::Method method = log_options(point).method;
-  const auto open = methods::configurations(stated);
-  const bool right =
-      std::all_of(open.begin(), open.end(), [&](const methods::Configuration& configuration) {
-        return prove(method, configuration, {.to_the_end = false}).correctness ==
-               methods::Correctness::right;
-      });
-  return right ? services::GuaranteeLevel::durable : services::GuaranteeLevel::visible;
+services::SystemInfo LogDriver::info_of(const Point& point) const {
+  const LogSystem* system = system_of_server(point);
+  return system == nullptr ? kLocalLog : services::info_of(*system);
 }
 
-Picoseconds collect_interval(const Point& point) {
-  return Microseconds(values_of_method(point).number("collect_us"));
+LogConfig LogDriver::config_of(const Point& point) const {
+  LogConfig config{
+      .records = point.settings.number("capacity"),
+      .largest_record = static_cast<std::uint32_t>(point.settings.number("value_size")),
+      .parameters = point.parameters};
+  const LogSystem* system = system_of_server(point);
+  if (system == nullptr) return config;
+  config.method = is_correct(point)
+                      ? methods::choose(methods::configurations(stated_server(point.settings)),
+                                        *system->append, {})
+                      : published_method(point, *system);
+  return config;
 }
 
 std::span<const Parameter> LogDriver::parameters() const { return log_parameters(); }
 
-void LogDriver::prepare(Point& point, const harness::Locations& locations) const {
-  prepare_workload(point, locations);
+std::vector<harness::DriverDeclarations::System> LogDriver::systems() const {
+  auto declared = declarations_of(systems_);
+  declared.push_back({kLocalLog.name, kLocalLog.parameters, kLocalLog.title});
+  return declared;
+}
+
+void LogDriver::prepare(Point& point, const harness::Locations&) const {
+  point.operations = point.settings.number("operations") + point.settings.number("warmup");
 }
 
 void LogDriver::check(const Point& point) const {
-  const auto refuse = [&](std::string_view what) {
-    throw UsageError(fmt::format("{}: {}", point.settings.where("workload"), what));
-  };
-  const ycsb::WorkloadSpec& spec = workload_of(point);
-  if (spec.share(OperationKind::insert) != 1.0 || spec.loaded_keys() != 0) {
-    refuse("a log takes appends only; use workload = \"create-only\" with records = 0");
-  }
   if (point.timeline_interval > Nanoseconds{}) {
-    refuse("a log is not recorded over time; remove [timeline]");
+    throw UsageError(fmt::format("{}: a log is not recorded over time; remove [timeline]",
+                                 point.settings.system.where));
   }
-  log_options(point);
-}
-
-std::vector<std::string> LogDriver::remarks(const std::vector<Point>& points) const {
-  return remarks_on_workloads(points);
-}
-
-std::vector<harness::DriverDeclarations::System> LogDriver::systems() const {
-  std::vector<harness::DriverDeclarations::System> declared;
-  for (const methods::Method& method : methods::methods()) {
-    declared.push_back({method.name, method_parameters()});
+  check_server(point, info_of(point));
+  try {
+    config_of(point);
+  } catch (const systems::ParameterError& error) {
+    throw UsageError(fmt::format("{}: {}", point.place_of(error.parameter), error.what()));
   }
-  for (const auto& [name, carrier] : kOfPaper) declared.push_back({name, method_parameters()});
-  return declared;
 }
 
 harness::Roles LogDriver::roles(const harness::PointSettings&, NodeId) const {
@@ -158,11 +129,22 @@ harness::Roles LogDriver::roles(const harness::PointSettings&, NodeId) const {
 }
 
 harness::Measurement LogDriver::run(Platform& platform, const Point& point) const {
-  return LogRun(platform, point).execute();
+  const LogSystem* system = system_of_server(point);
+  const LogConfig config = config_of(point);
+  const std::unique_ptr<LogTarget> target =
+      system == nullptr ? local_log_target(config)
+                        : std::make_unique<ServedLogTarget>(*system, config, is_correct(point));
+  const LogLoad load{.operations = point.settings.number("operations"),
+                     .warmup = point.settings.number("warmup"),
+                     .record_size = config.largest_record,
+                     .kind = {0, "append"}};
+  return LogRun(platform, point, load, *target).execute();
 }
 
 void LogDriver::conclude(const Point& point, harness::Measurement& measurement) const {
-  if (const auto level = guarantee_of(point)) measurement.guarantee = to_string(*level);
+  if (const auto level = guarantee_of(point, info_of(point))) {
+    measurement.guarantee = to_string(*level);
+  }
 }
 
 }  // namespace perdura::bench

@@ -1,5 +1,5 @@
-// The parameters of points of RemoteLog (experiments/README.md), and those of [systems.METHOD].
-// These tables are the only lists of them.
+// The parameters of points of the driver `log` (experiments/README.md). This table is the only list
+// of them.
 #pragma once
 
 #include <span>
@@ -9,6 +9,5 @@
 namespace perdura::bench {
 
 std::span<const Parameter> log_parameters();
-std::span<const Parameter> method_parameters();
 
 }  // namespace perdura::bench

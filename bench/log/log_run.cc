@@ -2,22 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "bench/driver/systems.h"
-#include "bench/log/log_driver.h"
-#include "bench/operation_kinds.h"
-#include "bench/ycsb/point_workload.h"
 #include "harness/run/interrupt.h"
-#include "platform/base/error.h"
 #include "services/kv/value.h"
 
 namespace perdura::bench {
 
-LogRun::LogRun(Platform& platform, const harness::Point& point)
+LogRun::LogRun(Platform& platform, const harness::Point& point, LogLoad load,
+               const LogTarget& target)
     : platform_(platform),
       point_(point),
+      load_(std::move(load)),
+      target_(target),
       server_node_(point.roles.node("server")),
-      client_node_(point.roles.node("client")),
-      options_(log_options(point)) {}
+      client_node_(point.roles.node("client")) {}
 
 harness::Measurement LogRun::execute() {
   phases_.emplace(platform_, 2);
@@ -44,62 +45,55 @@ class LogRun::Server final : public harness::PhaseWork {
 
   Task<> prepare() override {
     harness::Measurement& result = run_.server_;
-    const systems::remote_log::LogOptions options =
-        run_.options_.on(thread_.endpoint.capabilities());
-    result.method = options.method_name();
-    server_.emplace(thread_, "log", options, [this, &result](std::uint64_t number, auto) {
+    result.method = run_.target_.method_name(thread_.endpoint.capabilities());
+    if (run_.target_.is_local()) co_return;
+    store_ = run_.target_.open(thread_, [this, &result](std::uint64_t number, auto) {
       if (number != ++last_) {
         result.judge(harness::Verdict::invalid,
                      fmt::format("record {} follows on {}", number, last_ - 1));
       }
     });
-    thread_.executor.spawn(server_->serve());
-    thread_.executor.spawn(server_->collect(collect_interval(run_.point_)));
+    thread_.executor.spawn(store_->serve());
     co_return;
   }
   void failed(std::exception_ptr problem) override {
     note(std::move(problem), "server", run_.server_);
   }
   Task<> settle() override {
-    while (server_ && server_->apply_some(1) == 1) {
-    }
-    co_return;
+    if (store_) co_await store_->apply_all();
   }
 
  private:
   LogRun& run_;
   Thread& thread_;
   std::uint64_t last_ = 0;  // number of the record that was applied last
-  std::optional<systems::remote_log::LogServer> server_;
+  std::unique_ptr<services::LogStore> store_;
 };
 
 class LogRun::Client final : public harness::PhaseWork {
  public:
-  Client(LogRun& run, Thread& thread) : run_(run), thread_(thread) {}
+  Client(LogRun& run, Thread& thread)
+      : run_(run), thread_(thread), yields_(run.platform_.modelled() && run.target_.is_local()) {}
 
   // The client connects after the server has opened its log, and does not if opening failed.
   Task<> warm_up() override {
     harness::Measurement& result = run_.client_;
     // Created now, so that nothing is allocated while measuring.
-    result.kinds[kind_of(ycsb::OperationKind::insert)];
-    const systems::remote_log::LogOptions options =
-        run_.options_.on(thread_.endpoint.capabilities());
-    result.method = options.method_name();
+    result.kinds[run_.load_.kind];
+    result.method = run_.target_.method_name(thread_.endpoint.capabilities());
     std::exception_ptr problem;
     try {
-      methods::check(options.setup(), thread_.endpoint.capabilities());
       if (run_.server_.usage_error.empty()) {
-        log_ = co_await systems::remote_log::RemoteLog::connect(thread_, {run_.server_node_, 0},
-                                                                options);
+        log_ = co_await run_.target_.connect(thread_, {run_.server_node_, 0});
       }
     } catch (...) {
       problem = std::current_exception();
     }
     if (problem) note(problem, "client", result);
-    if (log_) co_await append(run_.point_.settings.number("warmup"), false);
+    if (log_) co_await append(run_.load_.warmup, false);
   }
   Task<> operate() override {
-    if (log_) co_await append(workload_of(run_.point_).operation_count, true);
+    if (log_) co_await append(run_.load_.operations, true);
   }
 
  private:
@@ -107,7 +101,8 @@ class LogRun::Client final : public harness::PhaseWork {
 
   LogRun& run_;
   Thread& thread_;
-  std::unique_ptr<systems::remote_log::RemoteLog> log_;
+  const bool yields_;
+  std::unique_ptr<services::LogWriter> log_;
 };
 
 Task<> LogRun::serve(Thread& thread) {
@@ -122,8 +117,8 @@ Task<> LogRun::use(Thread& thread) {
 
 Task<> LogRun::Client::append(std::uint64_t records, bool measured) {
   harness::Measurement& result = run_.client_;
-  harness::KindMeasurement& kind = result.kinds[kind_of(ycsb::OperationKind::insert)];
-  std::vector<std::byte> record(run_.options_.largest_record);
+  harness::KindMeasurement& kind = result.kinds[run_.load_.kind];
+  std::vector<std::byte> record(run_.load_.record_size);
   Executor& executor = Executor::current();
   Time first{};
   Time end{};
@@ -132,6 +127,8 @@ Task<> LogRun::Client::append(std::uint64_t records, bool measured) {
       result.interrupted = true;
       break;
     }
+    // Modelled time passes when a task waits, and a local append never does.
+    if (yields_) co_await yield();
     kv::fill_value(record, log_->tail() + 1, 0);
     const Time start = executor.begin();
     const auto appended = co_await log_->append(record);

@@ -1,22 +1,20 @@
-// One point of a RemoteLog sweep on one process: starts the threads of the nodes that this process
+// One point of a sweep over logs on one process: starts the threads of the nodes that this process
 // runs, defines what they do in each phase (harness/run/phases.h), and collects what they measured.
 // In the settle phase the server applies all records.
 #pragma once
 
-#include <exception>
 #include <optional>
-#include <string_view>
 
+#include "bench/log/log_target.h"
 #include "harness/run/phases.h"
 #include "harness/run/point.h"
-#include "systems/remote_log/log_server.h"
-#include "systems/remote_log/remote_log.h"
 
 namespace perdura::bench {
 
 class LogRun {
  public:
-  LogRun(Platform& platform, const harness::Point& point);
+  // `target` must outlive the run.
+  LogRun(Platform& platform, const harness::Point& point, LogLoad load, const LogTarget& target);
   // Rethrows the exception that ended the platform's run(); such a run has no results.
   harness::Measurement execute();
 
@@ -29,9 +27,10 @@ class LogRun {
 
   Platform& platform_;
   const harness::Point& point_;
+  const LogLoad load_;
+  const LogTarget& target_;
   NodeId server_node_;
   NodeId client_node_;
-  systems::remote_log::LogOptions options_;
   std::optional<harness::Phases> phases_;
   harness::Measurement server_;
   harness::Measurement client_;

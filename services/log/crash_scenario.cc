@@ -256,7 +256,8 @@ class LogCrashScenario final : public HistoryScenario<LogSpecification> {
 
 LogConfig small_log(const LogSystem& system, const CrashSetup& setup, const LogPlan& plan) {
   LogConfig config{.records = plan.records,
-                   .largest_record = static_cast<std::uint32_t>(plan.longest())};
+                   .largest_record = static_cast<std::uint32_t>(plan.longest()),
+                   .parameters = setup.parameters};
   config.method =
       setup.correct
           ? methods::choose({{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}},

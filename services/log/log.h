@@ -22,6 +22,7 @@ struct LogConfig {
   std::uint32_t largest_record = 64;  // bytes of payload
   // The method by which an append persists its data.
   methods::Method method{};
+  GivenParameters parameters{};  // those of the system that were given
 };
 
 // Applies a record when its turn has come; numbers start at 1. Its effects must be durable when it
@@ -36,12 +37,15 @@ class LogStore {
   virtual Task<> serve() = 0;
   // The number of records applied since the log was made.
   virtual std::uint64_t applied() const = 0;
+  // Applies every record that has been appended, while no client is at work.
+  virtual Task<> apply_all() = 0;
 };
 
 enum class LogError : std::uint8_t {
   too_large,
   disconnected,  // the server is gone; the record may or may not have been appended
 };
+std::string_view to_string(LogError error);
 
 // The client's side. A log has one client.
 class LogWriter {
@@ -74,5 +78,8 @@ struct LogSystem {
   Task<std::unique_ptr<LogWriter>> (*connect)(Thread& thread, fabric::Address server,
                                               LogConfig config);
 };
+
+// The entry of the system, which also says whether it can persist by a method that is chosen.
+SystemInfo info_of(const LogSystem& system);
 
 }  // namespace perdura::services

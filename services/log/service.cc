@@ -8,10 +8,7 @@ namespace perdura::services {
 
 std::vector<SystemInfo> LogService::systems() const {
   std::vector<SystemInfo> all;
-  for (const LogSystem& system : systems_) {
-    all.push_back(system.info);
-    all.back().chooses_method = system.append.has_value();
-  }
+  for (const LogSystem& system : systems_) all.push_back(info_of(system));
   return all;
 }
 

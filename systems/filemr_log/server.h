@@ -33,6 +33,8 @@ class LogServer : public std::enable_shared_from_this<LogServer> {
   // them at least this often; does not return.
   Task<> serve(Picoseconds look);
 
+  // Applies every record that has arrived.
+  Task<> apply_all() { return apply_until(region_->load(kSizeOffset)); }
   // The number of records that have been applied.
   std::uint64_t applied() const { return head_.number; }
   // How often an APPEND has waited for memory.

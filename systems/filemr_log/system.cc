@@ -42,6 +42,7 @@ class Store final : public services::LogStore {
                                                         std::move(apply))) {}
   Task<> serve() override { return server_->serve(kLook); }
   std::uint64_t applied() const override { return server_->applied(); }
+  Task<> apply_all() override { return server_->apply_all(); }
 
  private:
   std::shared_ptr<filemr_log::LogServer> server_;

@@ -49,6 +49,11 @@ std::span<const kv::KvSystem> kv_systems() {
   return table;
 }
 
+std::span<const services::LogSystem> log_systems() {
+  static const std::array table{kRemoteLog, kFileMrLog};
+  return table;
+}
+
 std::span<const services::MemorySystem> memory_systems() { return mojim_modes(); }
 
 const kv::KvSystem& find_kv_system(std::string_view name) {
@@ -80,9 +85,8 @@ const fs::FsSystem& find_fs_system(std::string_view name) {
 }
 
 std::span<const services::Service* const> all_services() {
-  static const std::array logs{kRemoteLog, kFileMrLog};
   static const services::KvService kv(kv_systems());
-  static const services::LogService log(logs);
+  static const services::LogService log(log_systems());
   static const services::MemoryService memory(memory_systems());
   static const fs::FsService files(fs_systems());
   static const services::ObjectsService pools(object_systems());

@@ -8,6 +8,7 @@
 
 #include "services/fs/fs.h"
 #include "services/kv/kv.h"
+#include "services/log/log.h"
 #include "services/memory/memory.h"
 #include "services/objects/objects.h"
 #include "services/service.h"
@@ -25,6 +26,8 @@ const kv::KvSystem& find_kv_system(std::string_view name);
 
 std::span<const objects::System> object_systems();
 const objects::System& find_object_system(std::string_view name);  // throws likewise
+
+std::span<const services::LogSystem> log_systems();
 
 std::span<const services::MemorySystem> memory_systems();
 const services::MemorySystem& find_memory_system(std::string_view name);  // throws likewise

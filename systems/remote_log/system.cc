@@ -51,17 +51,23 @@ remote_log::LogOptions options_of(const services::LogConfig& config, Thread& thr
 
 class Store final : public services::LogStore {
  public:
-  Store(Thread& thread, const std::string& name, const services::LogConfig& config,
-        services::ApplyRecord apply)
-      : thread_(thread), server_(thread, name, options_of(config, thread), std::move(apply)) {}
+  Store(Thread& thread, const std::string& name, const remote_log::LogOptions& options,
+        Picoseconds collect, services::ApplyRecord apply)
+      : thread_(thread), collect_(collect), server_(thread, name, options, std::move(apply)) {}
   Task<> serve() override {
-    thread_.executor.spawn(server_.collect(kCollect));
+    thread_.executor.spawn(server_.collect(collect_));
     co_await server_.serve();
   }
   std::uint64_t applied() const override { return server_.head(); }
+  Task<> apply_all() override {
+    while (server_.apply_some(1) == 1) {
+    }
+    co_return;
+  }
 
  private:
   Thread& thread_;
+  const Picoseconds collect_;
   remote_log::LogServer server_;
 };
 
@@ -86,16 +92,32 @@ class Writer final : public services::LogWriter {
 std::unique_ptr<services::LogStore> open(Thread& thread, std::string name,
                                          const services::LogConfig& config,
                                          services::ApplyRecord apply) {
-  return std::make_unique<Store>(thread, name, config, std::move(apply));
+  return remote_log::open_store(thread, name, options_of(config, thread), kCollect,
+                                std::move(apply));
 }
 
 Task<std::unique_ptr<services::LogWriter>> connect(Thread& thread, fabric::Address server,
                                                    services::LogConfig config) {
-  auto log = co_await remote_log::RemoteLog::connect(thread, server, options_of(config, thread));
-  co_return std::make_unique<Writer>(std::move(log));
+  return remote_log::connect_writer(thread, server, options_of(config, thread));
 }
 
 }  // namespace
+
+namespace remote_log {
+
+std::unique_ptr<services::LogStore> open_store(Thread& thread, const std::string& name,
+                                               const LogOptions& options, Picoseconds collect,
+                                               services::ApplyRecord apply) {
+  return std::make_unique<Store>(thread, name, options, collect, std::move(apply));
+}
+
+Task<std::unique_ptr<services::LogWriter>> connect_writer(Thread& thread, fabric::Address server,
+                                                          LogOptions options) {
+  auto log = co_await RemoteLog::connect(thread, server, std::move(options));
+  co_return std::make_unique<Writer>(std::move(log));
+}
+
+}  // namespace remote_log
 
 const services::LogSystem kRemoteLog{
     .info = {.name = "remote-log",

@@ -5,6 +5,7 @@
 #include "bench/kv/kv_driver.h"
 #include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
+#include "bench/log/remote_log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
 #include "bench/trace/translation_driver.h"
@@ -14,14 +15,15 @@ namespace perdura::test {
 
 inline const harness::Declarations& declarations() {
   static const bench::KvDriver kv(systems::kv_systems());
-  static const bench::LogDriver log;
+  static const bench::RemoteLogDriver remote_log;
+  static const bench::LogDriver log(systems::log_systems());
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::LmdbDriver lmdb(systems::memory_systems());
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const bench::ObjectsDriver pools(systems::object_systems());
   static const bench::TranslationDriver translation;
-  static const harness::Driver* const drivers[] = {&kv, &log,   &memory,     &lmdb,
-                                                   &fs, &pools, &translation};
+  static const harness::Driver* const drivers[] = {&kv,   &remote_log, &log,   &memory,
+                                                   &lmdb, &fs,         &pools, &translation};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/log/log_driver.h"
+#include "bench/log/remote_log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
 #include "harness/config/override.h"
@@ -42,7 +42,7 @@ struct Cell {
 };
 
 std::vector<Cell> run_all() {
-  const LogDriver driver;
+  const RemoteLogDriver driver;
   const harness::Driver* const drivers[] = {&driver};
   const harness::Override fewer = harness::parse_override("workload.operations=2000");
   const harness::Experiment experiment =

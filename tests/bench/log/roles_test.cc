@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "bench/log/log_driver.h"
+#include "bench/log/remote_log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
 #include "harness/config/document.h"
@@ -33,7 +33,7 @@ constexpr std::string_view kLogExperiment =
     "slots = 16\n";
 
 harness::Point log_point() {
-  static const LogDriver driver;
+  static const RemoteLogDriver driver;
   const harness::Driver* const drivers[] = {&driver};
   const harness::Experiment experiment =
       read_experiment(harness::Document::parse(std::string(kLogExperiment), "x.toml", {}),
@@ -47,7 +47,7 @@ TEST(RolesOfTheLog, BytesAndMemoryAreTheirOwn) {
     SCOPED_TRACE(name);
     const harness::Point point = log_point();
     const auto platform = perdura::test::make_platform(name, 2);
-    const harness::Measurement measured = LogDriver().run(*platform, point);
+    const harness::Measurement measured = RemoteLogDriver().run(*platform, point);
     ASSERT_EQ(measured.verdict, harness::Verdict::valid) << measured.reason;
     const harness::RoleCosts server = measured.costs_of("server");
     const harness::RoleCosts client = measured.costs_of("client");
@@ -73,7 +73,7 @@ TEST(RolesOfTheLog, AProfileMayGiveTheServerOtherMemory) {
     const std::string file = folder.path() / "profile.toml";
     std::ofstream(file) << base << tables;
     sim::SimPlatform platform(sim::load_profile(file), 2);
-    const harness::Measurement measured = LogDriver().run(platform, log_point());
+    const harness::Measurement measured = RemoteLogDriver().run(platform, log_point());
     return measured.kinds.at(kind_of(ycsb::OperationKind::insert)).latency;
   };
   const measure::Histogram usual = appends_with("");

@@ -1,6 +1,6 @@
 // The driver of RemoteLog: every experiment of ours can be planned, points measure what they say,
 // and what cannot be is refused before anything runs.
-#include "bench/log/log_driver.h"
+#include "bench/log/remote_log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
 
@@ -38,7 +38,7 @@ constexpr std::string_view kText =
     "slots = 16\n";
 
 harness::Declarations declarations() {
-  static const LogDriver driver;
+  static const RemoteLogDriver driver;
   const harness::Driver* const drivers[] = {&driver};
   return harness::declarations_of(drivers);
 }
@@ -48,7 +48,7 @@ std::vector<Point> plan(const std::vector<std::string>& changes = {}) {
   for (const std::string& change : changes) overrides.push_back(harness::parse_override(change));
   const harness::Experiment experiment = read_experiment(
       harness::Document::parse(std::string(kText), "x.toml", overrides), declarations());
-  return plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), LogDriver(), 1);
+  return plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), RemoteLogDriver(), 1);
 }
 
 std::string refusal(const std::vector<std::string>& changes) {
@@ -60,22 +60,23 @@ std::string refusal(const std::vector<std::string>& changes) {
   return "no error";
 }
 
-TEST(LogDriver, PlansTheExperiments) {
+TEST(RemoteLogDriver, PlansTheExperiments) {
   for (const char* name : {"single", "ordered", "cells", "shm"}) {
     const auto experiment = harness::load_experiment(
         fmt::format("{}/experiments/remote-log-{}.toml", PERDURA_SOURCE_DIR, name), declarations());
     EXPECT_GE(
-        plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), LogDriver(), 1).size(),
+        plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), RemoteLogDriver(), 1)
+            .size(),
         10U);
   }
 }
 
-TEST(LogDriver, MeasuresEachAppend) {
+TEST(RemoteLogDriver, MeasuresEachAppend) {
   for (const std::string& name : perdura::test::platform_names()) {
     for (const char* method : {"write-message", "write", "send-copy-flush", "ordered-write"}) {
       const Point point = plan({fmt::format("matrix.system=[\"{}\"]", method)}).front();
       const auto platform = perdura::test::make_platform(name, 2);
-      const Measurement result = LogDriver().run(*platform, point);
+      const Measurement result = RemoteLogDriver().run(*platform, point);
       EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
       EXPECT_EQ(result.usage_error, "");
       EXPECT_EQ(result.operations(), 500U);
@@ -89,11 +90,11 @@ TEST(LogDriver, MeasuresEachAppend) {
 }
 
 // Messages of the responder's CPU make an append longer, and its flush even more.
-TEST(LogDriver, TellsMethodsApart) {
+TEST(RemoteLogDriver, TellsMethodsApart) {
   const auto mean = [](const char* method) {
     const Point point = plan({fmt::format("matrix.system=[\"{}\"]", method)}).front();
     const auto platform = perdura::test::make_platform("sim", 2);
-    return LogDriver()
+    return RemoteLogDriver()
         .run(*platform, point)
         .kinds.at(kind_of(OperationKind::insert))
         .latency.mean();
@@ -103,10 +104,10 @@ TEST(LogDriver, TellsMethodsApart) {
   EXPECT_LT(mean("write-message"), mean("ordered-write-message"));
 }
 
-TEST(LogDriver, SaysWhatTheDeviceLacks) {
+TEST(RemoteLogDriver, SaysWhatTheDeviceLacks) {
   const Point point = plan({"matrix.system=[\"ordered-write-atomic\"]"}).front();
   const auto platform = perdura::test::make_platform("sim", 2);
-  const Measurement result = LogDriver().run(*platform, point);
+  const Measurement result = RemoteLogDriver().run(*platform, point);
   EXPECT_NE(result.usage_error.find("method 'ordered-write-atomic' needs"), std::string::npos);
 }
 
@@ -123,7 +124,7 @@ std::vector<std::string> responder(const std::vector<std::string>& but = {}) {
   return settings;
 }
 
-TEST(LogDriver, UsesThePapersMethodOfEachCell) {
+TEST(RemoteLogDriver, UsesThePapersMethodOfEachCell) {
   for (const char* transport : {"ib", "roce", "iwarp"}) {
     const bool iwarp = std::string_view(transport) == "iwarp";
     for (const methods::Configuration& configuration :
@@ -155,7 +156,7 @@ std::string guarantee(const std::vector<std::string>& changes) {
 }
 
 // All 72 cells are right, and so durable; a WRITE and its completion is right under WSP alone.
-TEST(LogDriver, AnAppendIsDurableWhereItsMethodIsRight) {
+TEST(RemoteLogDriver, AnAppendIsDurableWhereItsMethodIsRight) {
   for (const std::string domain : {"dmp", "mhp", "wsp"}) {
     for (const std::string ddio : {"on", "off"}) {
       for (const std::string buffers : {"dram", "pm"}) {
@@ -183,7 +184,7 @@ TEST(LogDriver, AnAppendIsDurableWhereItsMethodIsRight) {
   }
 }
 
-TEST(LogDriver, AnAppendIsDurableOnlyIfItsMethodIsRightOnAllThatIsLeftOpen) {
+TEST(RemoteLogDriver, AnAppendIsDurableOnlyIfItsMethodIsRightOnAllThatIsLeftOpen) {
   EXPECT_EQ(guarantee({}), "not said");
   EXPECT_EQ(guarantee({"workload.domain=\"dmp\""}), "durable") << "by a message, everywhere";
   const std::string write = "matrix.system=[\"write\"]";
@@ -193,7 +194,7 @@ TEST(LogDriver, AnAppendIsDurableOnlyIfItsMethodIsRightOnAllThatIsLeftOpen) {
   EXPECT_EQ(guarantee({write, "workload.domain=\"wsp\"", "workload.transport=\"ib\""}), "durable");
 }
 
-TEST(LogDriver, ReadsForFlushWhereTheDeviceHasNone) {
+TEST(RemoteLogDriver, ReadsForFlushWhereTheDeviceHasNone) {
   const systems::remote_log::LogOptions options = log_options(plan(responder()).front());
   fabric::Capabilities device;
   device.flush = true;
@@ -208,11 +209,11 @@ TEST(LogDriver, ReadsForFlushWhereTheDeviceHasNone) {
   EXPECT_EQ(forced.on(device).method_name(), "write-flush (read)");
   const auto platform = perdura::test::make_platform("sim", 2);
   const bool has_flush = sim::load_profile(perdura::test::profile_path("erda-connectx3")).nic.flush;
-  EXPECT_EQ(LogDriver().run(*platform, plan(responder()).front()).method,
+  EXPECT_EQ(RemoteLogDriver().run(*platform, plan(responder()).front()).method,
             has_flush ? "ordered-send-flush" : "ordered-send-flush (read)");
 }
 
-TEST(LogDriver, RefusesAServerThatIsNotSaid) {
+TEST(RemoteLogDriver, RefusesAServerThatIsNotSaid) {
   EXPECT_EQ(refusal(responder()), "no error");
   for (const std::string name : {"domain", "ddio", "receive_buffers", "transport", "update"}) {
     EXPECT_NE(refusal(responder({name}))
@@ -226,7 +227,7 @@ TEST(LogDriver, RefusesAServerThatIsNotSaid) {
             std::string::npos);
 }
 
-TEST(LogDriver, RefusesWhatContradictsItself) {
+TEST(RemoteLogDriver, RefusesWhatContradictsItself) {
   EXPECT_EQ(refusal({"workload.update=\"single\""}), "no error");
   EXPECT_NE(refusal({"workload.update=\"ordered\""})
                 .find("method 'write-message' is for single updates; remove update = \"ordered\""),
@@ -241,7 +242,7 @@ TEST(LogDriver, RefusesWhatContradictsItself) {
       std::string::npos);
 }
 
-TEST(LogDriver, RefusesWhatIsNoLog) {
+TEST(RemoteLogDriver, RefusesWhatIsNoLog) {
   EXPECT_EQ(refusal({}), "no error");
   EXPECT_NE(
       refusal({"workload.workload=\"workloada\"", "workload.records=5"}).find("takes appends only"),
