@@ -72,7 +72,7 @@ void check_size_word(Bytes word, Bytes region_size) {
 }
 
 void Endpoint::allow_appends(const ExtentMap& /*map*/, Bytes /*size*/, RangeFaults& /*faults*/) {
-  throw PlatformError("this device has no APPEND; platforms sim and shm have it");
+  throw PlatformError("this device has no APPEND; platforms sim, shm and sockets have it");
 }
 
 void check_private_data(std::size_t size) {

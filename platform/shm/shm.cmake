@@ -35,6 +35,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/registration.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/rendezvous.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/sockets.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/through_extents.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/transfer.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/waker.cc
   ${CMAKE_SOURCE_DIR}/platform/host/child_main.cc

@@ -155,11 +155,10 @@ Capabilities SimEndpoint::capabilities() const {
   Capabilities capabilities{nic.flush, nic.flush_persistence, nic.atomic_write, nic.max_inline,
                             1U << 30};
   // A relaxed simulation, which is for litmus tests, has no APPEND.
-  capabilities.appends = !nic_.is_software && !network_.engine.relaxed();
+  capabilities.appends = !network_.engine.relaxed();
   if (nic_.is_software) {
     capabilities.write_with_immediate = false;
     capabilities.atomics = false;
-    capabilities.extents = false;
   }
   return capabilities;
 }
@@ -177,7 +176,6 @@ MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, By
 
 ExtentMap SimEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
                                         Access access) {
-  if (nic_.is_software) throw PlatformError("connections over TCP have no extents");
   const ExtentMap map =
       nic_.add(address_.node, region, make_extent_table(extents, region.size()), access);
   charge_registration(map.key);

@@ -185,7 +185,7 @@ bool Responder::process(Flight& flight) {
   Time at = nic_.receive.take(network_.engine.now(), profile.nic.message) + profile.nic.processing;
 
   if (nic_.is_software && request.opcode != Opcode::send && request.opcode != Opcode::read &&
-      request.opcode != Opcode::write) {
+      request.opcode != Opcode::write && request.opcode != Opcode::append) {
     return refuse(flight, Status::unsupported, at), true;
   }
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {

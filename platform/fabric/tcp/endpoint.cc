@@ -10,14 +10,6 @@
 #include "platform/fabric/tcp/pieces.h"
 
 namespace perdura::fabric::tcp {
-namespace {
-
-[[noreturn]] void refuse_extents() {
-  throw PlatformError("connections over TCP: registrations of extents are not supported");
-}
-
-}  // namespace
-
 std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port port,
                                           std::shared_ptr<Rendezvous> rendezvous,
                                           Picoseconds connection_timeout) {
@@ -59,9 +51,7 @@ Capabilities TcpEndpoint::capabilities() const {
   return {.max_inline = kMaxInline,
           .max_message = kMaxMessage,
           .write_with_immediate = false,
-          .atomics = false,
-          .extents = false,
-          .appends = false};
+          .atomics = false};
 }
 
 MemoryRegion TcpEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
@@ -69,19 +59,23 @@ MemoryRegion TcpEndpoint::register_memory(pmem::Region& region, Bytes offset, By
   return memory_.add(region, offset, length, access);
 }
 
-ExtentMap TcpEndpoint::register_extents(pmem::Region& /*region*/,
-                                        std::span<const Extent> /*extents*/, Access /*access*/) {
-  refuse_extents();
+ExtentMap TcpEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
+                                        Access access) {
+  return memory_.add(region, make_extent_table(extents, region.size()), access);
 }
 
-Task<> TcpEndpoint::map_extent(const ExtentMap& /*map*/, Extent /*extent*/) {
-  refuse_extents();
+Task<> TcpEndpoint::map_extent(const ExtentMap& map, Extent extent) {
+  memory_.map(map, extent);
   co_return;
 }
 
-Task<> TcpEndpoint::unmap_extents(const ExtentMap& /*map*/, Bytes /*at*/, Bytes /*length*/) {
-  refuse_extents();
+Task<> TcpEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) {
+  memory_.unmap(map, at, length);
   co_return;
+}
+
+void TcpEndpoint::allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults) {
+  memory_.allow_appends(map, size, faults);
 }
 
 std::unique_ptr<ReceiveQueue> TcpEndpoint::create_receive_queue(std::uint32_t depth) {

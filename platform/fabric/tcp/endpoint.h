@@ -6,6 +6,9 @@
 // completes when the peer's thread has stored the data and its acknowledgment has come back, a READ
 // when its answer has arrived.
 //
+// Registrations may consist of extents, and peers may append to them: registration.h says when an
+// access takes place. An APPEND that finds no memory is held, as a SEND without a receive buffer is.
+//
 // A thread that sleeps is woken through its doorbell's eventfd or, where it has none, by a thread
 // of the endpoint's own, which exists from the first time that the executor sleeps.
 //
@@ -53,6 +56,7 @@ class TcpEndpoint final : public Endpoint, public host::Poller {
                              Access access) override;
   Task<> map_extent(const ExtentMap& map, Extent extent) override;
   Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
+  void allow_appends(const ExtentMap& map, Bytes size, RangeFaults& faults) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
   Task<Connection> connect(Address to, QueuePairOptions options,
                            std::vector<std::byte> private_data) override;
@@ -105,7 +109,7 @@ class TcpEndpoint final : public Endpoint, public host::Poller {
   WaitList acceptors_;
 
   std::vector<TcpQueuePair*> to_transmit_;
-  std::deque<TcpQueuePair*> holding_;  // requests that wait for a receive buffer
+  std::deque<TcpQueuePair*> holding_;  // requests that wait for a receive buffer or for memory
   std::vector<SendEntry*> failed_;
   bool stored_ = false;  // data was stored in memory since the counts were published
 };

@@ -6,19 +6,21 @@
 //                                     ←      Answer
 //   Frame, and its payload if it has one, in both directions, until one end closes
 //
-// Each request (SEND, WRITE, READ) is answered by one frame, in the order of the requests, so
+// Each request (SEND, WRITE, APPEND, READ) is answered by one frame, in the order of the requests, so
 // frames need no numbers.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "platform/fabric/types.h"
 
 namespace perdura::fabric::tcp {
 
-inline constexpr std::uint64_t kProtocol = 0x50455244'54435001;  // "PERDTCP", 1
+inline constexpr std::uint64_t kProtocol = 0x50455244'54435002;  // "PERDTCP", 2
 
 struct PrivateData {
   std::uint32_t length = 0;
@@ -52,8 +54,9 @@ enum class FrameKind : std::uint32_t {
   send = 1,
   write,
   read,
-  acknowledgment,  // confirms a SEND or WRITE, or says that any request was refused
+  acknowledgment,  // confirms a SEND, WRITE or APPEND, or says that any request was refused
   answer,          // carries the data of a READ
+  append,
 };
 
 struct Frame {
@@ -61,12 +64,17 @@ struct Frame {
   std::uint32_t length = 0;  // the data's length
   std::uint32_t key = 0;     // the key of the responder's memory, to which `offset` applies
   std::uint32_t status = 0;  // only in an acknowledgment
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0;  // in the acknowledgment of an APPEND: where its data begins
 
   // The bytes that follow the frame.
   std::uint32_t payload() const { return kind == FrameKind::read ? 0 : length; }
 };
 static_assert(sizeof(Frame) == 24);
+
+inline void add_frame(std::vector<std::byte>& bytes, const Frame& frame) {
+  const auto more = std::as_bytes(std::span(&frame, 1));
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
 
 inline constexpr std::uint32_t kMaxInline = 256;
 inline constexpr std::uint32_t kMaxMessage = 1U << 30;

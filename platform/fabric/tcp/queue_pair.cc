@@ -81,7 +81,7 @@ void TcpQueuePair::submit(SendEntry* entry) {
 
 Status TcpQueuePair::error_of(const WorkRequest& request) {
   if (request.opcode != Opcode::send && request.opcode != Opcode::write &&
-      request.opcode != Opcode::read) {
+      request.opcode != Opcode::read && request.opcode != Opcode::append) {
     return Status::unsupported;
   }
   if (request.flags.inlined && request.local.length() > kMaxInline) return Status::unsupported;
@@ -128,7 +128,8 @@ void TcpQueuePair::start(SendEntry* entry) {
       ++reads_;
       break;
     case Opcode::write:
-      outgoing.frame.kind = FrameKind::write;
+    case Opcode::append:
+      outgoing.frame.kind = request.opcode == Opcode::write ? FrameKind::write : FrameKind::append;
       in_flight_ += request.local.length();
       break;
     default:
@@ -147,7 +148,7 @@ void TcpQueuePair::no_longer_under_way(const SendEntry& entry) {
   }
 }
 
-void TcpQueuePair::complete_oldest(Status status) {
+void TcpQueuePair::complete_oldest(Status status, std::uint64_t old_value) {
   if (status != Status::success) {
     break_off(status, Peer::there);
     return;
@@ -155,12 +156,12 @@ void TcpQueuePair::complete_oldest(Status status) {
   SendEntry* const entry = outstanding_.take_front();
   no_longer_under_way(*entry);
   traffic_.count(entry->request);
-  finish(entry, Status::success);
+  finish(entry, Status::success, old_value);
   start_waiting();
 }
 
-void TcpQueuePair::finish(SendEntry* entry, Status status) {
-  if (entry->operation != nullptr) entry->operation->complete(status);
+void TcpQueuePair::finish(SendEntry* entry, Status status, std::uint64_t old_value) {
+  if (entry->operation != nullptr) entry->operation->complete(status, old_value);
   endpoint_.pool_.give_back(entry);
 }
 

@@ -6,8 +6,8 @@
 //   outstanding  its frame is in line to be sent, or sent; completes with the peer's frame
 //
 // Requests are carried out in the order in which they were sent. A SEND that finds no receive
-// buffer is held, with all later requests, until one is posted; meanwhile this end still
-// receives the answers to its own requests. The amount of data held is limited by the peer, which
+// buffer is held, with all later requests, until one is posted, and an APPEND that finds no memory
+// until the extents change; meanwhile this end still receives the answers to its own requests. The amount of data held is limited by the peer, which
 // has at most kWindow bytes, or one message, unacknowledged.
 #pragma once
 
@@ -74,7 +74,7 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   bool can_resume() const;
   void resume();
   // Completes an operation that failed before it was sent.
-  void finish(SendEntry* entry, Status status);
+  void finish(SendEntry* entry, Status status, std::uint64_t old_value = 0);
 
  private:
   friend class TcpEndpoint;
@@ -86,22 +86,30 @@ class TcpQueuePair final : public QueuePair, public Watcher {
     SendEntry* entry = nullptr;
     LocalPieces pieces{};
     std::shared_ptr<Registration> memory{};
+    Bytes at = 0;  // where the data of a READ through extents begins in the registration
+
+    bool through_extents() const { return memory != nullptr && memory->extents; }
   };
   // A frame whose payload is arriving, and the destination of the payload.
   struct Arrival {
-    enum class Sink : std::uint8_t { nowhere, memory, buffer, operation, held };
+    enum class Sink : std::uint8_t { nowhere, memory, extents, buffer, operation, held };
     Frame frame;
     Sink sink = Sink::nowhere;
     LocalPieces pieces{};
     std::shared_ptr<Registration> memory{};
     std::uint64_t buffer_id = 0;
     Bytes position = 0;
+    std::vector<std::byte> begun{};  // for extents: what has arrived of a long payload
+    Bytes placed_at = 0;             // where the data of an APPEND begins
   };
-  // A request that waits for a receive buffer, or for an earlier one that does.
+  // A request that waits for a receive buffer or for memory, or for an earlier one that does.
   struct Held {
     Frame frame;
     std::vector<std::byte> payload{};
     bool whole = false;
+    // The registration in which an APPEND found no memory, and its count of changes at that time.
+    std::shared_ptr<Registration> lacking{};
+    std::uint64_t changes = 0;
   };
 
   void post(RdmaOperation& operation) override;
@@ -113,12 +121,13 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   bool may_start(const WorkRequest& request) const;
   void start(SendEntry* entry);
   void start_waiting();
-  void complete_oldest(Status status);
+  void complete_oldest(Status status, std::uint64_t old_value = 0);
   void no_longer_under_way(const SendEntry& entry);
 
   void put_in_line(Outgoing outgoing);
   void fill();
   bool append_payload(const Outgoing& outgoing, std::size_t length);
+  bool add_answer(const Outgoing& answer);
   std::optional<std::vector<std::byte>> unsent();
   void want(std::uint32_t events);
 
@@ -128,9 +137,12 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   bool begin_request(Arrival& arrival);
   void place(Arrival& arrival, std::span<const std::byte> bytes);
   std::size_t next_part(const Arrival& arrival) const;
+  void take_for_extents(Arrival& arrival, std::span<const std::byte> bytes);
+  bool place_whole(Arrival& arrival, std::span<const std::byte> data);
   void end_frame();
   void end_request(const Arrival& arrival);
   void hold();
+  static void wait_for_memory(Held& held, std::shared_ptr<Registration> memory);
   void refuse(Status status);
 
   // Ends the connection from this side; the oldest operation under way ends with `oldest`. Frames
@@ -149,7 +161,7 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   Ring<SendEntry*> waiting_;
   Ring<SendEntry*> outstanding_;  // the oldest first
   std::uint32_t reads_ = 0;       // READs among them
-  Bytes in_flight_ = 0;           // payload of the WRITEs and SENDs among them
+  Bytes in_flight_ = 0;           // payload of the others among them
 
   // Sending.
   Ring<Outgoing> line_;
@@ -168,6 +180,8 @@ class TcpQueuePair final : public QueuePair, public Watcher {
   bool in_frame_ = false;
   Arrival arriving_;
   std::deque<Held> held_;
+
+  std::vector<RegionPiece> found_;  // the pieces of an access through extents
 };
 
 }  // namespace perdura::fabric::tcp

@@ -15,11 +15,8 @@ constexpr std::size_t kPart = 64 * KiB;
 constexpr std::size_t kRoom = 16 * KiB;  // least free space in the receive buffer
 // How often one poll receives from a socket, so that the other sockets get their turn.
 constexpr int kReceivesAtOnce = 8;
-
-void add_frame(std::vector<std::byte>& bytes, const Frame& frame) {
-  const auto more = std::as_bytes(std::span(&frame, 1));
-  bytes.insert(bytes.end(), more.begin(), more.end());
-}
+// A longer buffer of outgoing bytes is not kept for the next ones.
+constexpr std::size_t kKept = 4 * kPart;
 
 }  // namespace
 
@@ -61,9 +58,17 @@ void TcpQueuePair::transmit() {
 // Fills `out_`, whose contents have been sent, with the next frames in line.
 void TcpQueuePair::fill() {
   out_.clear();
+  if (out_.capacity() > kKept) out_ = std::vector<std::byte>();
   out_sent_ = 0;
   while (!line_.empty() && out_.size() < kPart) {
     const Outgoing& first = line_.front();
+    if (first.through_extents()) {
+      const bool is_answered = add_answer(first);
+      line_.take_front();
+      if (is_answered) continue;
+      break_off(Status::flushed, Peer::there);
+      return;
+    }
     if (!std::exchange(begun_, true)) {
       add_frame(out_, first.frame);
       position_ = 0;
@@ -107,6 +112,10 @@ std::optional<std::vector<std::byte>> TcpQueuePair::unsent() {
   out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(out_sent_));
   for (std::size_t i = 0; i < line_.size(); ++i) {
     const Outgoing& each = line_[i];
+    if (each.through_extents()) {
+      add_answer(each);
+      continue;
+    }
     if (!std::exchange(begun_, false)) {
       if (each.entry != nullptr) continue;
       add_frame(out_, each.frame);
@@ -192,7 +201,7 @@ bool TcpQueuePair::begin_frame() {
     return frame.length == 0 && !(is_read && frame.status == 0);
   }
   if (frame.kind != FrameKind::send && frame.kind != FrameKind::write &&
-      frame.kind != FrameKind::read) {
+      frame.kind != FrameKind::append && frame.kind != FrameKind::read) {
     return false;
   }
   if (!held_.empty() || !begin_request(arriving_)) hold();
@@ -213,8 +222,13 @@ bool TcpQueuePair::begin_request(Arrival& arrival) {
     const bool reads = frame.kind == FrameKind::read;
     arrival.memory = endpoint_.memory_.find({{frame.key}, frame.offset}, frame.length,
                                             reads ? Access::remote_read : Access::remote_write);
-    if (arrival.memory == nullptr) {
+    const bool appends = frame.kind == FrameKind::append;
+    if (arrival.memory == nullptr || (appends && !arrival.memory->appends)) {
       refuse(Status::remote_access_error);
+      return true;
+    }
+    if (arrival.memory->extents) {
+      if (!reads) arrival.sink = Arrival::Sink::extents;
       return true;
     }
     arrival.sink = Arrival::Sink::memory;
@@ -250,6 +264,9 @@ void TcpQueuePair::place(Arrival& arrival, std::span<const std::byte> bytes) {
       scatter(arrival.pieces, arrival.position, bytes);
       break;
     }
+    case Arrival::Sink::extents:
+      take_for_extents(arrival, bytes);
+      break;
     case Arrival::Sink::buffer:
       scatter(arrival.pieces, arrival.position, bytes);
       break;
@@ -268,7 +285,7 @@ void TcpQueuePair::end_frame() {
   if (arriving_.sink == Arrival::Sink::held) {
     held_.back().whole = true;
   } else if (arriving_.frame.kind == FrameKind::acknowledgment) {
-    complete_oldest(static_cast<Status>(arriving_.frame.status));
+    complete_oldest(static_cast<Status>(arriving_.frame.status), arriving_.frame.offset);
   } else if (arriving_.frame.kind == FrameKind::answer) {
     complete_oldest(Status::success);
   } else {
@@ -281,10 +298,11 @@ void TcpQueuePair::end_request(const Arrival& arrival) {
   if (arrival.frame.kind == FrameKind::read) {
     put_in_line({.frame = {.kind = FrameKind::answer, .length = length},
                  .pieces = arrival.pieces,
-                 .memory = arrival.memory});
+                 .memory = arrival.memory,
+                 .at = arrival.frame.offset});
     return;
   }
-  put_in_line({.frame = {.kind = FrameKind::acknowledgment}});
+  put_in_line({.frame = {.kind = FrameKind::acknowledgment, .offset = arrival.placed_at}});
   if (arrival.frame.kind == FrameKind::send && options_.completions != nullptr) {
     const LocalBuffer& first = arrival.pieces.first();
     options_.completions->push({options_.reported_as, Status::success, std::nullopt,
@@ -295,14 +313,25 @@ void TcpQueuePair::end_request(const Arrival& arrival) {
 
 bool TcpQueuePair::can_resume() const {
   if (held_.empty() || !held_.front().whole) return false;
-  if (held_.front().frame.kind != FrameKind::send) return true;
-  return receive_queue_ != nullptr && !receive_queue_->empty();
+  const Held& first = held_.front();
+  if (first.frame.kind == FrameKind::send) {
+    return receive_queue_ != nullptr && !receive_queue_->empty();
+  }
+  return first.lacking == nullptr || first.lacking->changes != first.changes ||
+         first.lacking->mapping.expired();
 }
 
 void TcpQueuePair::resume() {
   while (connected_ && !held_.empty() && held_.front().whole) {
     Arrival arrival{.frame = held_.front().frame};
     if (!begin_request(arrival)) break;
+    if (arrival.sink == Arrival::Sink::extents) {
+      if (!place_whole(arrival, held_.front().payload)) {
+        wait_for_memory(held_.front(), arrival.memory);
+        break;
+      }
+      arrival.position = arrival.frame.payload();
+    }
     while (connected_ && arrival.position < arrival.frame.payload()) {
       const auto& payload = held_.front().payload;
       place(arrival, std::span(payload).subspan(arrival.position, next_part(arrival)));

@@ -30,8 +30,6 @@ std::vector<perdura::conformance::Case> over_sockets(const perdura::conformance:
   for (auto& each : all) {
     each.can.write_with_immediate = false;
     each.can.atomics = false;
-    each.can.extents = false;
-    each.can.appends = false;
     each.gives_up = false;
   }
   return all;

@@ -43,8 +43,7 @@ std::vector<perdura::conformance::Case> over_sockets() {
     each.make = [](const Options& options) {
       return std::make_unique<perdura::test::OverSockets>(make_verbs(options));
     };
-    each.can = {
-        .write_with_immediate = false, .atomics = false, .extents = false, .appends = false};
+    each.can = {.write_with_immediate = false, .atomics = false};
     each.gives_up = false;
   }
   return all;
