@@ -205,6 +205,37 @@ TEST_P(FabricAccess, AnAccessGoesOverExtentsThatAdjoin) {
   }
 }
 
+TEST_P(FabricAccess, AnAccessGoesOverManyExtents) {
+  PERDURA_NEEDS(extents);
+  // Extents of 1, 8, 15, ... bytes, which lie in the region in the opposite order.
+  std::vector<Extent> many;
+  Bytes size = 0;
+  for (Bytes length = 1; length < 200; size += length, length += 7) {
+    many.push_back({size, 32 * KiB - 250 * (many.size() + 1), length});
+  }
+  RemoteKey key;
+  connected(
+      [&](Side& server) -> Task<> {
+        key = server.thread.endpoint.register_extents(*server.region, many, Access::remote_all).key;
+        co_await server.meet();
+        co_await server.meet();
+        std::vector<std::byte> whole;
+        for (const Extent& extent : many) {
+          whole = joined({whole, contents(*server.region, extent.offset, extent.length)});
+        }
+        EXPECT_EQ(whole, pattern(size, 6));
+      },
+      [&](Side& client) -> Task<> {
+        co_await client.meet();
+        const auto all = static_cast<std::uint32_t>(size);
+        client.region->write(0, pattern(all, 6));
+        EXPECT_TRUE(co_await client.queue_pair->write(client.local(0, all), {key, 0}));
+        EXPECT_TRUE(co_await client.queue_pair->read(client.local(16 * KiB, all), {key, 0}));
+        EXPECT_EQ(contents(*client.region, 16 * KiB, all), pattern(all, 6));
+        co_await client.meet();
+      });
+}
+
 TEST_P(FabricAccess, AHoleIsOutOfReachAndNothingIsTouched) {
   PERDURA_NEEDS(extents);
   struct Range {

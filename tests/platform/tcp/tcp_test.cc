@@ -14,7 +14,7 @@
 #include "platform/fabric/tcp/pieces.h"
 #include "platform/fabric/tcp/sockets.h"
 #include "platform/shm/shm_platform.h"
-#include "tests/platform/tcp/over_sockets.h"
+#include "tests/platform/tcp/two_ends.h"
 
 namespace perdura {
 
@@ -27,45 +27,12 @@ using pmem::Medium;
 
 namespace {
 
-constexpr fabric::Address kServer{0, 1};
+using test::bytes;
+using test::contents;
+using End = test::SocketEnd;
 
-// A server on node 0 and a client on node 1, which meet at a barrier.
-class TcpSockets : public testing::TestWithParam<CompletionMode> {
- protected:
-  TcpSockets() {
-    ShmOptions options;
-    options.node_count = 2;
-    platform_.emplace(std::move(options));
-    barrier_ = platform_->create_barrier(2);
-  }
-
-  using Body = std::function<Task<>(Thread&)>;
-  void run(const Body& server, const Body& client) {
-    platform_->start(0, 1, GetParam(), test::over_sockets(server));
-    platform_->start(1, 1, GetParam(), test::over_sockets(client));
-    platform_->run();
-  }
-  Task<> meet() { return barrier_->arrive_and_wait(); }
-  std::string published() const { return platform_->job_directory() + "/node-0.socket-1"; }
-
-  std::optional<ShmPlatform> platform_;
-  std::unique_ptr<Platform::Barrier> barrier_;
-};
-INSTANTIATE_TEST_SUITE_P(Modes, TcpSockets,
-                         testing::Values(CompletionMode::polling, CompletionMode::event),
-                         [](const auto& mode) {
-                           return mode.param == CompletionMode::polling ? "polling" : "event";
-                         });
-
-std::vector<std::byte> bytes(std::size_t size, int value) {
-  return std::vector(size, static_cast<std::byte>(value));
-}
-
-std::vector<std::byte> contents(const pmem::Region& region, Bytes offset, std::size_t size) {
-  std::vector<std::byte> found(size);
-  region.read(offset, found);
-  return found;
-}
+class TcpSockets : public test::TwoEnds {};
+INSTANTIATE_TEST_SUITE_P(Modes, TcpSockets, test::kBothModes, test::mode_name);
 
 }  // namespace
 
@@ -131,46 +98,6 @@ TEST_P(TcpSockets, AStalePublishedPortIsPassedOver) {
 }
 
 // --- transfer ---------------------------------------------------------------------------------
-
-namespace {
-
-// One end of a connection between the server and the client.
-struct End {
-  explicit End(Thread& on, Medium medium = Medium::dram, Bytes size = 64 * KiB)
-      : thread(on),
-        region(on.node.create_region("memory", size, medium)),
-        memory(on.endpoint.register_memory(*region, Access::remote_all)),
-        receives(on.endpoint.create_receive_queue(8)) {}
-  Thread& thread;
-  std::unique_ptr<pmem::Region> region;
-  fabric::MemoryRegion memory;
-  std::unique_ptr<fabric::ReceiveQueue> receives;
-  fabric::CompletionQueue completions;
-  std::unique_ptr<fabric::QueuePair> peer;
-  fabric::RemoteAddress there;
-
-  fabric::QueuePairOptions options() {
-    return {.receive_queue = receives.get(), .completions = &completions};
-  }
-  std::span<const std::byte> key() const { return std::as_bytes(std::span(&memory.key, 1)); }
-  void take_key(std::span<const std::byte> from) {
-    std::memcpy(&there.key, from.data(), sizeof there.key);
-  }
-  Task<> accept() {
-    auto request = co_await thread.endpoint.next_connection();
-    take_key(request->private_data());
-    peer = request->accept(options(), key());
-  }
-  Task<> connect() {
-    Connection connection =
-        co_await thread.endpoint.connect(kServer, options(), {key().begin(), key().end()});
-    EXPECT_EQ(connection.status, Status::success);
-    take_key(connection.private_data);
-    peer = std::move(connection.queue_pair);
-  }
-};
-
-}  // namespace
 
 // A CPU of the memory's node stores what arrives, so nothing has left the caches before a flush.
 TEST_P(TcpSockets, WhatArrivesCountsAsStoresOfTheNode) {
