@@ -217,6 +217,8 @@ class References:
 GENERIC = {
     "platform-sim": Tests("perdura_platform_test", only=["Sim/*", "SimLate/*"]),
     "platform-shm": Tests("perdura_platform_test", only=["Shm/*", "ShmEager/*", "ShmDelayed/*"]),
+    "platform-sockets": Tests("perdura_platform_test", only=["ShmSockets/*", "SimSockets/*"]),
+    "sockets": Tests("perdura_shm_test", only=["*TcpSockets*", "*TcpExtents*"]),
     "litmus-sim": Tests("perdura_litmus_test", only=["*OnSim*"]),
     "litmus-shm": Tests("perdura_litmus_test", only=["*OnShm*"]),
     "translation": Tests("perdura_platform_test", only=["PinDownCache.*", "RangeMtt.*", "FlatMtt.*"]),

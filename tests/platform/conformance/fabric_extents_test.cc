@@ -244,9 +244,13 @@ TEST_P(FabricAccess, AHoleIsOutOfReachAndNothingIsTouched) {
   };
   // Extents at 100 to 200 and 300 to 400.
   constexpr std::array kTwo{Extent{300, 0, 100}, Extent{100, 4096, 100}};
-  for (const Range range :
-       {Range{99, 1}, Range{99, 2}, Range{200, 1}, Range{199, 2}, Range{150, 200}, Range{399, 2},
-        Range{400, 1}, Range{0, 8}, Range{std::numeric_limits<Bytes>::max(), 1}}) {
+  constexpr std::array kRanges{
+      Range{99, 1},  Range{99, 2},    Range{200, 1},
+      Range{199, 2}, Range{150, 200}, Range{399, 2},
+      Range{400, 1}, Range{0, 8},     Range{std::numeric_limits<Bytes>::max(), 1}};
+  for (std::size_t i = 0; i < 2 * kRanges.size(); ++i) {
+    const Range range = kRanges.at(i / 2);
+    const auto opcode = i % 2 == 0 ? fabric::Opcode::write : fabric::Opcode::read;
     RemoteKey key;
     connected(
         [&](Side& server) -> Task<> {
@@ -259,11 +263,13 @@ TEST_P(FabricAccess, AHoleIsOutOfReachAndNothingIsTouched) {
         [&](Side& client) -> Task<> {
           co_await client.meet();
           client.region->write(0, pattern(256));
-          EXPECT_EQ(
-              (co_await client.queue_pair->write(client.local(0, range.length), {key, range.at}))
-                  .status,
-              Status::remote_access_error)
-              << range.length << " bytes at " << range.at;
+          fabric::RdmaOperation operation(*client.queue_pair,
+                                          {.opcode = opcode,
+                                           .local = client.local(0, range.length),
+                                           .remote = {key, range.at}});
+          EXPECT_EQ((co_await operation).status, Status::remote_access_error)
+              << to_string(opcode) << " of " << range.length << " bytes at " << range.at;
+          EXPECT_EQ(contents(*client.region, 0, 256), pattern(256));
           co_await client.meet();
         });
   }

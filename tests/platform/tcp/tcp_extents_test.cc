@@ -119,9 +119,9 @@ TEST_P(TcpExtents, AReadIsAnsweredAsBeforeOrAfterAChange) {
         for (Bytes i = 0; i < kReads; ++i) {
           const auto into = end.memory.local(i * kSize, kSize);
           reads
-              .emplace_back(*end.peer, fabric::WorkRequest{.opcode = fabric::Opcode::read,
-                                                           .local = into,
-                                                           .remote = end.there})
+              .emplace_back(*end.peer,
+                            fabric::WorkRequest{
+                                .opcode = fabric::Opcode::read, .local = into, .remote = end.there})
               .post();
         }
         co_await yield_times(3);
@@ -171,6 +171,7 @@ TEST_P(TcpExtents, AReadInLineFindsNoUnmappedMemory) {
           const Completion two = co_await second;
           EXPECT_TRUE(one || one.status == Status::remote_access_error);
           EXPECT_EQ(two.status, one ? Status::remote_access_error : Status::flushed);
+          end.peer.reset();
           co_await meet();
         });
   }

@@ -75,8 +75,8 @@ struct SocketEnd {
     peer = request->accept(options(), own_key());
   }
   Task<> connect() {
-    fabric::Connection connection = co_await thread.endpoint.connect(
-        {0, 1}, options(), {own_key().begin(), own_key().end()});
+    fabric::Connection connection =
+        co_await thread.endpoint.connect({0, 1}, options(), {own_key().begin(), own_key().end()});
     EXPECT_EQ(connection.status, fabric::Status::success);
     take_key(connection.private_data);
     peer = std::move(connection.queue_pair);
