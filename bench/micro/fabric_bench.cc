@@ -53,7 +53,7 @@ std::vector<fabric::Extent> parts_of_file() {
   return extents;
 }
 
-// What a client is told: where the server's memory is, and the same as a file.
+// The server tells its client where its memory is, and the same memory as a file.
 struct Welcome {
   fabric::RemoteAddress memory;
   fabric::RemoteKey file;
