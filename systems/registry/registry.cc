@@ -25,6 +25,7 @@
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/redo_logging/redo_logging.h"
 #include "systems/remote_log/system.h"
+#include "systems/rpc_log/rpc_log.h"
 
 namespace perdura::systems {
 
@@ -50,7 +51,7 @@ std::span<const kv::KvSystem> kv_systems() {
 }
 
 std::span<const services::LogSystem> log_systems() {
-  static const std::array table{kRemoteLog, kFileMrLog};
+  static const std::array table{kRemoteLog, kFileMrLog, kRpcLog};
   return table;
 }
 

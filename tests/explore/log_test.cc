@@ -107,5 +107,22 @@ TEST(FileMrLogCrashes, LeaveWhatTheSameMethodLeavesOfAWrite) {
   EXPECT_LT(durable, explored);
 }
 
+// The server's CPU has made a record durable before it answers, on every kind of server.
+TEST(RpcLogCrashes, LeaveEveryAcknowledgedRecord) {
+  const services::ServedSystem log = systems::find_system("rpc-log").value();
+  for (const ExploredSetting& setting : explored_settings(log.info)) {
+    for (const PersistenceModel& model : explored_models()) {
+      CrashOptions options{.setup = {.model = model}, .recoveries = 3};
+      options.setup.parameters = setting.parameters;
+      const CrashResult result = explore_crashes(log, connectx3(), options);
+      EXPECT_EQ(result.strongest(), GuaranteeLevel::durable)
+          << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
+          << result[Condition::durable].first_loss;
+      EXPECT_GT(result.crash_points, 50U);
+      EXPECT_GE(result.events.at("laps of the log"), 3U);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace perdura::explore::test
