@@ -79,8 +79,8 @@ Task<tl::expected<std::uint64_t, LogError>> LogClient::append(std::span<const st
   remote_log::write_header(request.bytes(), tail_ + 1, payload.size(), options_.polls);
 
   receive_queue_->post(registered_.local(kAnswer, sizeof(Answer)), 0);
-  fabric::RdmaOperation sent = options_.polls ? queue_pair_->write(request, {requests_, 0})
-                                              : queue_pair_->send(request);
+  fabric::RdmaOperation sent =
+      options_.polls ? queue_pair_->write(request, {requests_, 0}) : queue_pair_->send(request);
   sent.post();
   const fabric::ReceiveCompletion answered = co_await completions_.next();
   const fabric::Completion done = co_await sent;

@@ -34,7 +34,7 @@ struct Hello {
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 struct Welcome {
-  std::uint64_t tail = 0;       // the number of the last record
+  std::uint64_t tail = 0;      // the number of the last record
   fabric::RemoteKey requests;  // the buffer that the server polls
 };
 struct Rejection {

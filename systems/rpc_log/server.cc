@@ -28,9 +28,8 @@ LogServer::LogServer(Thread& thread, const std::string& name, const Options& opt
       options_(options),
       apply_(std::move(apply)),
       log_(thread.node, name, options.log),
-      memory_(thread.node.create_region(name + ".requests",
-                                        kBuffersAt + kBuffers * distance(options),
-                                        pmem::Medium::dram)),
+      memory_(thread.node.create_region(
+          name + ".requests", kBuffersAt + kBuffers * distance(options), pmem::Medium::dram)),
       registered_(thread.endpoint.register_memory(*memory_, fabric::Access::local)),
       request_(options.request_size()) {
   if (!options.polls) return;
@@ -87,10 +86,9 @@ Task<> LogServer::take_messages() {
       continue;
     }
     take(message.buffer.bytes());
-    receive_queue_->post(
-        registered_.local(kBuffersAt + message.buffer_id * distance(options_),
-                          options_.request_size()),
-        message.buffer_id);
+    receive_queue_->post(registered_.local(kBuffersAt + message.buffer_id * distance(options_),
+                                           options_.request_size()),
+                         message.buffer_id);
   }
 }
 

@@ -224,19 +224,20 @@ class CommittedResults : public ReportTest {
  protected:
   void SetUp() override {
     ReportTest::SetUp();
-    for (const std::string name : {"erda-latency",      "erda-throughput",    "erda-cpu",
-                                   "erda-nvm-writes",   "erda-cleaning",      "remote-log-cells",
-                                   "hash-ycsb",         "hash-load-factor",   "hash-added-sbuckets",
-                                   "hash-pm-writes",    "mojim-msync",        "mojim-msync-dram",
-                                   "mojim-msync-tiers", "mojim-sync-size",    "mojim-threads",
-                                   "mojim-thresholds",  "mojim-recovery",     "mojim-mirror-lost",
-                                   "mojim-filebench",   "mojim-hash",         "fs-micro",
-                                   "fs-threads",        "fs-filebench",       "fs-webserver",
-                                   "mcas-shards",       "mcas-value-size",    "mcas-clients",
-                                   "mcas-direct",       "mcas-ado",           "orion-names",
-                                   "orion-data",        "orion-messages",     "orion-writes",
-                                   "orion-filebench",   "orion-webserver",    "orion-sharing",
-                                   "orion-octopus",     "filemr-translations"}) {
+    for (const std::string name :
+         {"erda-latency",      "erda-throughput",  "erda-cpu",
+          "erda-nvm-writes",   "erda-cleaning",    "remote-log-cells",
+          "hash-ycsb",         "hash-load-factor", "hash-added-sbuckets",
+          "hash-pm-writes",    "mojim-msync",      "mojim-msync-dram",
+          "mojim-msync-tiers", "mojim-sync-size",  "mojim-threads",
+          "mojim-thresholds",  "mojim-recovery",   "mojim-mirror-lost",
+          "mojim-filebench",   "mojim-hash",       "fs-micro",
+          "fs-threads",        "fs-filebench",     "fs-webserver",
+          "mcas-shards",       "mcas-value-size",  "mcas-clients",
+          "mcas-direct",       "mcas-ado",         "orion-names",
+          "orion-data",        "orion-messages",   "orion-writes",
+          "orion-filebench",   "orion-webserver",  "orion-sharing",
+          "orion-octopus",     "filemr-log",       "filemr-translations"}) {
       std::filesystem::create_directories(root() / name);
       std::filesystem::copy(PERDURA_REFERENCE "/" + name + "/points.csv",
                             root() / name / "points.csv");
@@ -274,7 +275,7 @@ TEST_F(CommittedResults, MeasureEveryClaimAndExplainEachThatDiffers) {
     }
   }
   const ClaimCounts counts = count_claims(results);
-  EXPECT_EQ(counts.not_covered, 53U);
+  EXPECT_EQ(counts.not_covered, 54U);
   EXPECT_GT(counts.predictions.size(), 2 * counts.fitted.size()) << counts.words();
 }
 
