@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "platform/fabric/tcp/sockets.h"
 #include "platform/shm/shm_platform.h"
+#include "platform/sockets/sockets_platform.h"
 #include "tests/support/leftovers.h"
 
 namespace perdura::test {
@@ -21,8 +23,9 @@ SharedMemory::SharedMemory(std::size_t bytes)
 
 SharedMemory::~SharedMemory() { munmap(bytes_.data(), bytes_.size()); }
 
-Processes::Processes(const std::string& name)
-    : job_(job_name(name)), pool_directory_("/dev/shm/perdura-pools-" + job_) {
+Processes::Processes(const std::string& name, Over over)
+    : over_(over), job_(job_name(name)), pool_directory_("/dev/shm/perdura-pools-" + job_) {
+  if (over == Over::sockets) port_ = fabric::tcp::listen_on("127.0.0.1").port;
   remove_leftovers();
   std::filesystem::create_directories(pool_directory_);
 }
@@ -52,21 +55,35 @@ pid_t Processes::start(NodeId node, CompletionMode mode, const std::vector<Body>
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int status = 1;
   try {
-    ShmOptions options;
-    options.job = job_;
-    options.node_count = 3;
-    options.local_nodes = {node};
-    options.pm_directory = pool_directory_;
-    ShmPlatform platform(std::move(options));
+    const auto platform = join(node, bodies.size());
     for (std::size_t port = 0; port < bodies.size(); ++port) {
-      platform.start(node, static_cast<fabric::Port>(port), mode, bodies[port]);
+      platform->start(node, static_cast<fabric::Port>(port), mode, bodies[port]);
     }
-    platform.run();
+    platform->run();
     status = 0;
   } catch (const std::exception& error) {
     fprintf(stderr, "node %u: %s\n", node, error.what());
   }
   _exit(status);
+}
+
+std::unique_ptr<Platform> Processes::join(NodeId node, std::size_t ports) const {
+  if (over_ == Over::sockets) {
+    SocketsOptions options;
+    options.job = job_;
+    options.addresses = {{0, {.host = "127.0.0.1", .port = port_}}};
+    options.node = node;
+    options.ports = node == 0 ? static_cast<std::uint32_t>(ports) : 0;
+    options.pm_directory = node == 0 ? pool_directory_ : "";
+    options.connection_timeout = Milliseconds(200);
+    return std::make_unique<SocketsPlatform>(std::move(options));
+  }
+  ShmOptions options;
+  options.job = job_;
+  options.node_count = 3;
+  options.local_nodes = {node};
+  options.pm_directory = pool_directory_;
+  return std::make_unique<ShmPlatform>(std::move(options));
 }
 
 void Processes::kill_process(pid_t process) {

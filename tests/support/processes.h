@@ -1,10 +1,12 @@
-// A cluster of real processes on shared memory that may be killed.
+// A cluster of real processes that may be killed: on shared memory, or over the host's sockets.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,7 +33,8 @@ class SharedMemory {
 // still alive.
 class Processes {
  public:
-  explicit Processes(const std::string& name);
+  enum class Over : std::uint8_t { shared_memory, sockets };
+  explicit Processes(const std::string& name, Over over = Over::shared_memory);
   ~Processes();
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
@@ -46,7 +49,10 @@ class Processes {
 
  private:
   pid_t start(NodeId node, CompletionMode mode, const std::vector<Body>& bodies);
+  std::unique_ptr<Platform> join(NodeId node, std::size_t ports) const;
 
+  Over over_;
+  std::uint16_t port_ = 0;  // over sockets: where node 0 listens
   std::string job_;
   std::string pool_directory_;
   std::vector<pid_t> running_;
