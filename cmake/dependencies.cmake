@@ -56,6 +56,8 @@ find_library(LMDB_LIBRARY lmdb)
 
 # Persistent memory on DAX.
 pkg_check_modules(PMEM2 IMPORTED_TARGET libpmem2)
+# A log in a local file, to compare others with.
+pkg_check_modules(PMEMLOG IMPORTED_TARGET libpmemlog)
 # For the platform verbs, and to ask RDMA devices for their features.
 pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)
 # For connections of verbs on iWARP.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "bench/client_server.h"
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
+#include "bench/log/libpmemlog_target.h"
 #include "bench/log/local_log_target.h"
 #include "bench/log/log_parameters.h"
 #include "bench/log/log_run.h"
@@ -46,6 +48,17 @@ class ServedLogTarget final : public LogTarget {
   const bool is_chosen_;
 };
 
+// The logs without a server.
+constexpr std::array kKeptByClient{&kLocalLog, &kLibpmemlog};
+
+bool is_libpmemlog(const Point& point) { return point.settings.system.text == kLibpmemlog.name; }
+
+std::unique_ptr<LogTarget> target_at_client(const Point& point, const LogConfig& config) {
+  if (!is_libpmemlog(point)) return local_log_target(config);
+  const systems::ParameterReader given(kLibpmemlog.name, kLibpmemlog.parameters, point.parameters);
+  return libpmemlog_target(config, given.text("path"));
+}
+
 bool is_correct(const Point& point) { return point.settings.text("persistence") == "correct"; }
 
 // The method of the system's paper, which may depend on what the point leaves open.
@@ -74,15 +87,19 @@ const LogSystem* LogDriver::system_of_server(const Point& point) const {
     return each.info.name == point.settings.system.text;
   });
   if (found != systems_.end()) return &*found;
-  if (point.settings.system.text == kLocalLog.name) return nullptr;
-  std::vector<std::string_view> known{kLocalLog.name};
+  std::vector<std::string_view> known;
   for (const LogSystem& each : systems_) known.push_back(each.info.name);
+  for (const services::SystemInfo* local : kKeptByClient) {
+    if (local->name == point.settings.system.text) return nullptr;
+    known.push_back(local->name);
+  }
   throw UsageError(no_such_system(point, known));
 }
 
 services::SystemInfo LogDriver::info_of(const Point& point) const {
   const LogSystem* system = system_of_server(point);
-  return system == nullptr ? kLocalLog : services::info_of(*system);
+  if (system != nullptr) return services::info_of(*system);
+  return is_libpmemlog(point) ? kLibpmemlog : kLocalLog;
 }
 
 LogConfig LogDriver::config_of(const Point& point) const {
@@ -103,7 +120,9 @@ std::span<const Parameter> LogDriver::parameters() const { return log_parameters
 
 std::vector<harness::DriverDeclarations::System> LogDriver::systems() const {
   auto declared = declarations_of(systems_);
-  declared.push_back({kLocalLog.name, kLocalLog.parameters, kLocalLog.title});
+  for (const services::SystemInfo* local : kKeptByClient) {
+    declared.push_back({local->name, local->parameters, local->title});
+  }
   return declared;
 }
 
@@ -124,6 +143,23 @@ void LogDriver::check(const Point& point) const {
   }
 }
 
+void LogDriver::check_platform_of(const Point& point, std::string_view platform,
+                                  const std::string& where) const {
+  if (!is_libpmemlog(point)) return;
+  if (platform == "sim") {
+    throw UsageError(fmt::format(
+        "{}: the system libpmemlog takes real time; set platform to \"shm\", or measure "
+        "local-log",
+        where));
+  }
+  if (!have_libpmemlog()) {
+    throw UsageError(
+        fmt::format("{}: this perdura was built without libpmemlog; install libpmemlog-dev and "
+                    "build it again",
+                    point.settings.system.where));
+  }
+}
+
 harness::Roles LogDriver::roles(const harness::PointSettings&, NodeId) const {
   return client_server(1);
 }
@@ -132,7 +168,7 @@ harness::Measurement LogDriver::run(Platform& platform, const Point& point) cons
   const LogSystem* system = system_of_server(point);
   const LogConfig config = config_of(point);
   const std::unique_ptr<LogTarget> target =
-      system == nullptr ? local_log_target(config)
+      system == nullptr ? target_at_client(point, config)
                         : std::make_unique<ServedLogTarget>(*system, config, is_correct(point));
   const LogLoad load{.operations = point.settings.number("operations"),
                      .warmup = point.settings.number("warmup"),

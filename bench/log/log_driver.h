@@ -1,6 +1,6 @@
 // The driver `log`: one client appends records to a log in the memory of a server. Its systems are
-// the registry's logs, and `local-log`, which the client keeps in its own memory
-// (local_log_target.h).
+// the registry's logs, and two that the client keeps itself: `local-log`, in its node's memory
+// (local_log_target.h), and `libpmemlog`, in a file (libpmemlog_target.h).
 #pragma once
 
 #include "harness/run/point.h"
@@ -18,6 +18,8 @@ class LogDriver final : public harness::Driver {
   std::vector<harness::DriverDeclarations::System> systems() const override;
   void prepare(harness::Point& point, const harness::Locations& locations) const override;
   void check(const harness::Point& point) const override;
+  void check_platform_of(const harness::Point& point, std::string_view platform,
+                         const std::string& where) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;

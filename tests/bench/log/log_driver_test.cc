@@ -5,10 +5,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "bench/log/libpmemlog_target.h"
 #include "harness/config/document.h"
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
 #include "tests/support/platforms.h"
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::bench {
 namespace {
@@ -95,6 +99,43 @@ TEST(LogsDriver, MeasuresEachAppendOfEachSystem) {
   }
 }
 
+std::string why_not_on(std::string_view platform, const Point& point) {
+  try {
+    log_driver().check_platform_of(point, platform, "x.toml:4");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// The library works on a file, which it leaves to nobody, and which no model knows.
+TEST(LogsDriver, MeasuresLibpmemlogInRealTimeOnly) {
+  const perdura::test::TemporaryDirectory folder(testing::TempDir(), "libpmemlog");
+  const std::string path = fmt::format("systems.libpmemlog.path=\"{}\"", folder.path().string());
+  const Point point = points_of({of_system("libpmemlog"), path}).front();
+  EXPECT_EQ(why_not_on("sim", point),
+            "x.toml:4: the system libpmemlog takes real time; set platform to \"shm\", or measure "
+            "local-log");
+  EXPECT_EQ(why_not_on("sim", points_of({of_system("local-log")}).front()), "no error");
+  if (!have_libpmemlog()) {
+    EXPECT_NE(why_not_on("shm", point).find("install libpmemlog-dev"), std::string::npos);
+    return;
+  }
+  EXPECT_EQ(why_not_on("shm", point), "no error");
+  // Room for three quarters of the records, so that the log is full once.
+  const std::vector<std::string> changes{of_system("libpmemlog"), path,
+                                         "workload.value_size=10000"};
+  const Measurement result = measured("shm", changes);
+  EXPECT_EQ(result.verdict, harness::Verdict::valid) << result.reason;
+  EXPECT_EQ(result.kinds.at({0, "append"}).latency.count(), kAppended);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  const Measurement nowhere =
+      measured("shm", {of_system("libpmemlog"), "systems.libpmemlog.path=\"/proc\""});
+  EXPECT_NE(nowhere.usage_error.find("path in [systems.libpmemlog] must be a directory"),
+            std::string::npos)
+      << nowhere.usage_error;
+}
+
 // A local log sends nothing; all others move each record to the server.
 TEST(LogsDriver, OnlyALocalLogSendsNothing) {
   const auto bytes_from_client = [](std::string_view system) {
@@ -159,7 +200,7 @@ TEST(LogsDriver, AsksForTheServerThatDecidesTheMethod) {
 }
 
 TEST(LogsDriver, PlansItsExperiments) {
-  for (const char* name : {"filemr-log"}) {
+  for (const char* name : {"filemr-log", "filemr-log-shm"}) {
     const auto experiment = harness::load_experiment(
         fmt::format("{}/experiments/{}.toml", PERDURA_SOURCE_DIR, name), log_declarations());
     EXPECT_GE(
