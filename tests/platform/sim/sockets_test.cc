@@ -37,9 +37,18 @@ class Sockets : public testing::Test {
       const auto own = way == Way::tcp ? sockets(thread) : nullptr;
       fabric::Endpoint& endpoint = own ? *own : thread.endpoint;
       const auto pool = thread.node.create_region("pool", kPoolSize, Medium::pm);
-      const auto memory = endpoint.register_memory(*pool, fabric::Access::remote_all);
+      fabric::RemoteKey key;
+      fabric::RangeFaults faults;
+      if (appends_) {
+        constexpr std::array kFile{fabric::Extent{0, 0, kSizeWord}};
+        const auto map = endpoint.register_extents(*pool, kFile, fabric::Access::remote_all);
+        endpoint.allow_appends(map, kSizeWord, faults);
+        key = map.key;
+      } else {
+        key = endpoint.register_memory(*pool, fabric::Access::remote_all).key;
+      }
       const auto request = co_await endpoint.next_connection();
-      auto client = request->accept({}, std::as_bytes(std::span(&memory.key, 1)));
+      auto client = request->accept({}, std::as_bytes(std::span(&key, 1)));
       if (close_at_) {
         co_await sleep_for(*close_at_ - Executor::current().now());
         client.reset();
@@ -61,6 +70,8 @@ class Sockets : public testing::Test {
   }
 
   std::optional<Time> close_at_;  // when the server closes the connection
+  bool appends_ = false;          // the pool is a file to which the client may append
+  static constexpr Bytes kSizeWord = 1024;
 };
 
 TEST_F(Sockets, ReadWhatWasWritten) {
@@ -149,6 +160,40 @@ TEST_F(Sockets, StoreWithACpuWhoseCachesAreLost) {
   };
   EXPECT_TRUE(is_kept(Way::device));
   EXPECT_FALSE(is_kept(Way::tcp));
+}
+
+// The same for an APPEND: over TCP its data and the size may each be lost without the other, as two
+// stores of a CPU may.
+TEST_F(Sockets, AppendWithACpuWhoseCachesAreLost) {
+  appends_ = true;
+  const auto images = [&](Way way) {
+    std::set<Image> found;
+    SimPlatform* running = nullptr;
+    pmem::Enumerator choices;
+    while (choices.next()) {
+      run(
+          way,
+          [&](Client& client) -> Task<> {
+            const auto appended =
+                co_await client.peer.append(client.local.local(0, kWord), client.pool);
+            EXPECT_TRUE(appended);
+            co_await client.peer.read(client.local.local(kWord, kWord), {client.pool, 0});
+            running->at(Executor::current().now(), [&] {
+              running->fail_power(0, choices);
+              found.insert(image_of(*running, {0, kSizeWord / kWord}));
+            });
+            co_await sleep_for(Microseconds(1));
+          },
+          testbed(),
+          [&](SimPlatform& platform) {
+            running = &platform;
+            platform.track_durability({PersistenceDomain::dmp, false});
+          });
+    }
+    return found;
+  };
+  EXPECT_EQ(images(Way::device), (std::set<Image>{{1, kWord}}));
+  EXPECT_EQ(images(Way::tcp), (std::set<Image>{{0, 0}, {1, 0}, {0, kWord}, {1, kWord}}));
 }
 
 // A device ends what it has begun. A program that has closed its socket takes nothing out of it any
