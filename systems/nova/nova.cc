@@ -5,6 +5,7 @@
 #include "platform/base/error.h"
 #include "systems/nova/inspect.h"
 #include "systems/nova/session.h"
+#include "systems/nova/small.h"
 
 namespace perdura::systems {
 
@@ -12,12 +13,6 @@ namespace {
 
 using nova::Geometry;
 using nova::Parameters;
-
-// Log pages of few entries, so that logs have several pages and garbage is collected; and so few
-// inodes in DRAM that logs are read again.
-constexpr std::array kSmall{
-    services::Setting{"inodes", 32}, services::Setting{"log_page_bytes", nova::kSmallestLogPage},
-    services::Setting{"gc_pages", 4}, services::Setting{"cached_inodes", 4}};
 
 // In the order of nova::Happened.
 constexpr services::Event kEvents[] = {{"log pages"},
@@ -91,7 +86,7 @@ const fs::FsSystem kNova{
              .level = services::GuaranteeLevel::durable,
              .parameters = nova::kParameters},
     .promises = {.durable_writes = true, .atomic_writes = true},
-    .small = kSmall,
+    .small = nova::kSmall,
     .events = kEvents,
     .session_metrics = kMetrics,
     .check = [](const fs::FsConfig& config) { geometry_of(config); },

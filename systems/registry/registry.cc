@@ -20,6 +20,7 @@
 #include "systems/mcas/mcas.h"
 #include "systems/mojim/mojim.h"
 #include "systems/nova/nova.h"
+#include "systems/novad/novad.h"
 #include "systems/orion/orion.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
@@ -77,7 +78,7 @@ const services::MemorySystem& find_memory_system(std::string_view name) {
 }
 
 std::span<const fs::FsSystem> fs_systems() {
-  static const std::array table{kNova, kOrion};
+  static const std::array table{kNova, kOrion, kNovad};
   return table;
 }
 

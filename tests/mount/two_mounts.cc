@@ -103,6 +103,13 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return ports;
 }
 
+// Some systems have all data at the metadata server.
+bool has_stores(const std::string& system) {
+  const auto servers = systems::find_fs_system(system).cluster->small;
+  return std::any_of(servers.begin(), servers.end(),
+                     [](const auto& server) { return server.role == fs::FsRole::store; });
+}
+
 }  // namespace
 
 TwoMounts::TwoMounts(const MountedCluster& cluster)
@@ -130,7 +137,8 @@ TwoMounts::TwoMounts(const MountedCluster& cluster)
 // Returns the names of the servers.
 std::vector<std::string> TwoMounts::configure(const std::string& file,
                                               const MountedCluster& cluster) const {
-  std::vector<std::string> names{"mds", "left"};
+  std::vector<std::string> names{"mds"};
+  if (has_stores(system_)) names.emplace_back("left");
   if (cluster.stores > 1) names.emplace_back("right");
   if (cluster.has_mirror) names.emplace_back("mirror");
   const std::vector<std::uint16_t> ports = free_ports(names.size());

@@ -27,7 +27,7 @@ struct MountedCluster {
   std::string parameters{};          // lines of the configuration file's [parameters]
   Bytes size = 64 * MiB;
   bool has_mirror = false;
-  std::size_t stores = 1;  // at most 2, of one group
+  std::size_t stores = 1;  // at most 2, of one group, if the system has stores
 };
 
 class TwoMounts {

@@ -150,25 +150,34 @@ TEST_P(FsDriverOn, AFileSystemInReplicatedMemory) {
   }
 }
 
+bool has_stores(const fs::FsSystem& system) {
+  return system.cluster != nullptr &&
+         std::any_of(system.cluster->small.begin(), system.cluster->small.end(),
+                     [](const auto& server) { return server.role == fs::FsRole::store; });
+}
+
 // The threads of the application share out over nodes, or over the nodes of the stores, and each
 // server has its costs.
 TEST_P(FsDriverOn, AFileSystemThatHasServers) {
   for (const fs::FsSystem& system : systems::fs_systems()) {
     if (system.cluster == nullptr) continue;
-    for (const char* const place :
-         {"workload.application_nodes=2", "workload.application_at=\"stores\""}) {
+    std::vector<std::string> places{"workload.application_nodes=2"};
+    if (has_stores(system)) places.emplace_back("workload.application_at=\"stores\"");
+    for (const std::string& place : places) {
       for (const char* const workload :
            {"create", "rename", "utimens", "randrw", "append", "varmail", "mdtest"}) {
         SCOPED_TRACE(fmt::format("{} {} {}", system.info.name, place, workload));
         auto changes = small(workload);
         changes.push_back(fmt::format("matrix.system=[\"{}\"]", system.info.name));
-        changes.emplace_back("workload.groups=2");
+        if (has_stores(system)) changes.emplace_back("workload.groups=2");
         changes.emplace_back("workload.threads=4");
         changes.emplace_back(place);
         const Point point = plan(changes).front();
         const bool is_at_stores = point.roles.nodes_of("application") == 0;
         EXPECT_EQ(point.roles.to_text(), is_at_stores ? "a metadata and 2 stores"
-                                                      : "2 applications, a metadata and 2 stores");
+                                         : has_stores(system)
+                                             ? "2 applications, a metadata and 2 stores"
+                                             : "2 applications and a metadata");
         const Measurement result = tested().measure(point, GetParam());
         expect_valid(result, point);
         EXPECT_GT(result.costs_of("metadata").writes.total().bytes_issued, 0U);
@@ -300,6 +309,11 @@ TEST(FsDriver, RefusesWhatCannotBe) {
   for (const fs::FsSystem& each : systems::fs_systems()) {
     if (each.cluster == nullptr) continue;
     const std::string system = fmt::format("matrix.system=[\"{}\"]", each.info.name);
+    if (!has_stores(each)) {
+      expect({system, "workload.replication=\"m-sync\""}, "cannot be in replicated memory");
+      expect({system, "workload.groups=2"}, "groups has no effect on");
+      continue;
+    }
     expect({system, "workload.replication=\"m-sync\""}, "keeps its copies itself");
     expect({system, "workload.application_nodes=2", "workload.application_at=\"stores\""},
            "remove application_nodes");

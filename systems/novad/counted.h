@@ -1,0 +1,34 @@
+// The counters of novad: events, which explorations have to meet, and metrics.
+#pragma once
+
+#include <array>
+
+#include "services/event.h"
+#include "services/metric.h"
+#include "systems/nova/volume.h"
+
+namespace perdura::systems::novad {
+
+// Those of the server's volume, in the order of nova::Happened. The histories of an exploration are
+// shorter where each operation is one over a network.
+inline constexpr std::array<services::Event, nova::kHappened> kEvents{
+    {{"log pages"},
+     {"fast collections"},
+     {"links within logs changed", false, true},
+     {"thorough collections", false, true},
+     {"journaled operations"},
+     {"operations redone from journals", true},
+     {"orphans reclaimed", true}}};
+
+// The order is that of Session::metrics().
+inline constexpr std::array kSessionMetrics{
+    services::Metric{"rpcs_per_op", "RPCs", "RPCs per operation"},
+};
+
+// The order is that of Server::metrics().
+inline constexpr std::array kServerMetrics{
+    services::Metric{"server_requests", "requests", "Requests that the server has executed"},
+    services::Metric{"refused_requests", "requests refused", "Requests that are none"},
+};
+
+}  // namespace perdura::systems::novad

@@ -1,0 +1,48 @@
+// The mounts of clients, as the server knows them, and what they hold (fs::Session::hold). A mount has
+// a session for each of its threads; what one of them holds another may release. The holds of a mount
+// end with its last session.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace perdura::systems::novad {
+
+class Mounts {
+ public:
+  using Holds = std::map<std::uint64_t, std::uint64_t>;  // their numbers, by inode
+
+  // Numbers are not those of a server's earlier life if `least` is greater than all of them.
+  std::uint64_t new_mount(std::uint64_t least) { return last_ = std::max(last_ + 1, least); }
+  void session_begins(std::uint64_t mount) { ++mounts_[mount].sessions; }
+  // Returns the holds that end with the session; none if the mount has other sessions.
+  Holds session_ends(std::uint64_t mount) {
+    const auto found = mounts_.find(mount);
+    if (found == mounts_.end() || --found->second.sessions > 0) return {};
+    Holds holds = std::move(found->second.holds);
+    mounts_.erase(found);
+    return holds;
+  }
+  void add_hold(std::uint64_t mount, std::uint64_t inode) { ++mounts_[mount].holds[inode]; }
+  // Removes up to so many holds, and returns how many it has removed.
+  std::uint64_t remove_holds(std::uint64_t mount, std::uint64_t inode, std::uint64_t most) {
+    Holds& holds = mounts_[mount].holds;
+    const auto found = holds.find(inode);
+    if (found == holds.end()) return 0;
+    const std::uint64_t removed = std::min(most, found->second);
+    if ((found->second -= removed) == 0) holds.erase(found);
+    return removed;
+  }
+
+ private:
+  struct Mount {
+    std::uint32_t sessions = 0;
+    Holds holds{};
+  };
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, Mount> mounts_;
+};
+
+}  // namespace perdura::systems::novad

@@ -1,0 +1,66 @@
+#include "systems/novad/novad.h"
+
+#include "systems/nova/nova.h"
+#include "systems/nova/small.h"
+#include "systems/novad/client.h"
+#include "systems/novad/counted.h"
+#include "systems/novad/parameters.h"
+#include "systems/novad/server.h"
+
+namespace perdura::systems {
+
+using novad::Parameters;
+
+namespace {
+
+constexpr fs::FsServerNode kOneServer[] = {{0, fs::FsRole::metadata, 0}};
+
+Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
+  co_await kNova.make(thread, std::move(name), Parameters::of(config).volume);
+}
+
+Task<std::shared_ptr<fs::FsServer>> open(Thread& thread, std::string name, fs::FsConfig config) {
+  const Parameters parameters = Parameters::of(config);
+  auto volume = co_await kNova.mount(thread, name, parameters.volume);
+  co_return std::make_shared<novad::Server>(thread, name, parameters, std::move(volume));
+}
+
+Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs::FsConfig config) {
+  auto files = std::make_shared<novad::FileSystem>(std::move(name), Parameters::of(config));
+  co_await files->begin(thread);
+  co_return files;
+}
+
+const fs::FsCluster kServerOfNovad{
+    .small = kOneServer,
+    .server_metrics = novad::kServerMetrics,
+    .workers = [](const fs::FsConfig&, NodeId) { return std::uint32_t{1}; },
+    .open = open,
+};
+
+}  // namespace
+
+const fs::FsSystem kNovad{
+    .info = {.name = "novad",
+             .title = "novad",
+             .paper = "Building Distributed Systems with Non-Volatile Main Memories and RDMA "
+                      "Networks, Yang, 2019; section 5.3.1",
+             .guarantee = "what an operation has done is durable, writes included",
+             .level = services::GuaranteeLevel::durable,
+             .parameters = novad::kParameters},
+    .promises = {.durable_writes = true, .atomic_writes = true},
+    .small = nova::kSmall,
+    .events = novad::kEvents,
+    .session_metrics = novad::kSessionMetrics,
+    .cluster = &kServerOfNovad,
+    .check = [](const fs::FsConfig& config) { Parameters::of(config); },
+    .make = make,
+    .mount = mount,
+    .inspect = [](Thread& thread, std::string name, bool repair) -> Task<std::vector<fs::Damage>> {
+      return kNova.inspect(thread, std::move(name), repair);
+    },
+    .dump = [](Thread& thread, std::string name, std::optional<fs::InodeNumber> inode)
+        -> Task<std::string> { return kNova.dump(thread, std::move(name), inode); },
+};
+
+}  // namespace perdura::systems

@@ -1,0 +1,33 @@
+#include "systems/novad/parameters.h"
+
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+#include "systems/nova/nova.h"
+#include "systems/parameter_reader.h"
+
+namespace perdura::systems::novad {
+
+Parameters Parameters::of(const fs::FsConfig& config) {
+  const ParameterReader given("novad", kParameters, config.parameters);
+  Parameters result;
+  result.sessions = given.number<std::uint32_t>("sessions");
+  if (config.servers.size() != 1 || config.servers[0].role != fs::FsRole::metadata) {
+    throw UsageError("novad: has one server, which has the metadata and the data");
+  }
+  result.server = config.servers[0].node;
+  if (config.threads > result.sessions) {
+    throw UsageError(fmt::format("novad: {} threads are more than its {} sessions; raise sessions",
+                                 config.threads, result.sessions));
+  }
+  result.volume = config;
+  result.volume.threads = 1;
+  result.volume.servers.clear();
+  for (const Parameter& own : kOwnParameters) {
+    result.volume.parameters.erase(std::string(own.name));
+  }
+  kNova.check(result.volume);
+  return result;
+}
+
+}  // namespace perdura::systems::novad

@@ -1,0 +1,315 @@
+#include "systems/novad/requests.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace perdura::systems::novad {
+
+using fs::InodeNumber;
+using fs::Timestamp;
+
+namespace {
+
+// An answer of the file system becomes one to the client.
+std::int32_t code_of(std::errc error) { return static_cast<std::int32_t>(error); }
+
+std::int32_t answer(const fs::Result<void>& result) { return result ? 0 : code_of(result.error()); }
+template <class T>
+std::int32_t answer(const fs::Result<T>& result, Encoder& results) {
+  if (!result) return code_of(result.error());
+  results.add(*result);
+  return 0;
+}
+// A result that may be too long for the room.
+std::int32_t fitted(const Encoder& results, Bytes room) {
+  return results.bytes().size() > room ? kRoomTooSmall : 0;
+}
+
+fs::WriteOptions take_options(Decoder& given) {
+  fs::WriteOptions options;
+  options.now = given.take<Timestamp>();
+  options.clear_set_id = given.take_flag();
+  return options;
+}
+
+template <class T>
+std::optional<T> take_optional(Decoder& given) {
+  if (!given.take_flag()) return std::nullopt;
+  return given.take<T>();
+}
+
+fs::AttributeChange take_change(Decoder& given) {
+  fs::AttributeChange change;
+  change.permissions = take_optional<std::uint32_t>(given);
+  change.uid = take_optional<std::uint32_t>(given);
+  change.gid = take_optional<std::uint32_t>(given);
+  change.accessed = take_optional<Timestamp>(given);
+  change.modified = take_optional<Timestamp>(given);
+  change.changed = take_optional<Timestamp>(given);
+  if (!given.take_flag()) return change;
+  change.extended = fs::AttributeChange::Extended{.name = given.take_text()};
+  if (given.take_flag()) {
+    const std::string_view value = given.take_text();
+    change.extended->value = std::as_bytes(std::span(value.data(), value.size()));
+  }
+  return change;
+}
+
+}  // namespace
+
+Task<Requests::Outcome> Requests::execute(std::uint64_t mount, const MessageHeader& header,
+                                          std::span<const std::byte> body, Bytes room,
+                                          Encoder& results) {
+  const Decoder given(body);
+  switch (header.request) {
+    case Request::look_up:
+    case Request::parent:
+    case Request::entries:
+    case Request::last_cookie:
+    case Request::read_link:
+      return read_names(header, given, room, results);
+    case Request::create:
+    case Request::create_unnamed:
+      return create(mount, header, given, results);
+    case Request::link:
+    case Request::unlink:
+    case Request::remove_directory:
+    case Request::rename:
+      return change_names(header, given, results);
+    case Request::attributes:
+    case Request::extended:
+    case Request::extended_names:
+    case Request::statistics:
+      return read_attributes(header, given, room, results);
+    case Request::change:
+    case Request::set_extended:
+    case Request::remove_extended:
+      return change_attributes(header, given, results);
+    case Request::read:
+    case Request::seek:
+    case Request::sync:
+      return read_data(header, given, room, results);
+    case Request::write:
+    case Request::append:
+    case Request::truncate:
+    case Request::allocate:
+      return change_data(header, given, results);
+    case Request::hold:
+    case Request::release:
+      return use_holds(mount, header, given, results);
+    case Request::leave:
+      break;
+  }
+  return none();
+}
+
+Task<Requests::Outcome> Requests::none() { co_return std::nullopt; }
+
+// --- names
+
+Task<Requests::Outcome> Requests::read_names(MessageHeader header, Decoder given, Bytes room,
+                                             Encoder& results) {
+  const InodeNumber inode{header.inode};
+  switch (header.request) {
+    case Request::look_up: {
+      const std::string_view name = given.take_text();
+      if (!given.is_complete()) co_return std::nullopt;
+      co_return answer(co_await files_.look_up(inode, name), results);
+    }
+    case Request::parent:
+      co_return answer(co_await files_.parent(inode), results);
+    case Request::last_cookie:
+      co_return answer(co_await files_.last_cookie(inode), results);
+    case Request::read_link: {
+      const auto target = co_await files_.read_link(inode);
+      if (!target) co_return code_of(target.error());
+      results.add_text(*target);
+      co_return fitted(results, room);
+    }
+    default:
+      break;
+  }
+  const auto cookie = given.take<std::uint64_t>();
+  const auto most = given.take<std::uint64_t>();
+  if (!given.is_complete()) co_return std::nullopt;
+  // So many entries with the longest names fit in any case.
+  constexpr Bytes kLongest = sizeof(std::uint64_t) + fs::kLongestName + sizeof(InodeNumber) + 12;
+  const auto found =
+      co_await files_.entries(inode, cookie, std::min<std::uint64_t>(most, room / kLongest));
+  if (!found) co_return code_of(found.error());
+  for (const fs::DirectoryEntry& entry : *found) {
+    results.add_text(entry.name);
+    results.add(entry.inode);
+    results.add(entry.type);
+    results.add(entry.cookie);
+  }
+  co_return 0;
+}
+
+Task<Requests::Outcome> Requests::change_names(MessageHeader header, Decoder given,
+                                               Encoder& results) {
+  const InodeNumber inode{header.inode};
+  const auto now = given.take<Timestamp>();
+  const std::string_view name = given.take_text();
+  if (header.request == Request::unlink || header.request == Request::remove_directory) {
+    if (!given.is_complete()) co_return std::nullopt;
+    if (header.request == Request::unlink)
+      co_return answer(co_await files_.unlink(inode, name, now));
+    co_return answer(co_await files_.remove_directory(inode, name, now));
+  }
+  const auto other = given.take<InodeNumber>();
+  if (header.request == Request::link) {
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.link(inode, other, name, now), results);
+  }
+  const std::string_view new_name = given.take_text();
+  const auto mode = given.take_up_to(fs::RenameMode::exchange);
+  if (!given.is_complete()) co_return std::nullopt;
+  co_return answer(co_await files_.rename(inode, name, other, new_name, mode, now));
+}
+
+Task<Requests::Outcome> Requests::create(std::uint64_t mount, MessageHeader header, Decoder given,
+                                         Encoder& results) {
+  const auto now = given.take<Timestamp>();
+  const std::string_view name = given.take_text();
+  fs::NewInode inode;
+  inode.mode = given.take<std::uint32_t>();
+  inode.uid = given.take<std::uint32_t>();
+  inode.gid = given.take<std::uint32_t>();
+  inode.device = given.take<std::uint64_t>();
+  inode.target = given.take_text();
+  std::vector<fs::ExtendedAttribute> extended;
+  const auto count = given.take<std::uint64_t>();
+  for (std::uint64_t i = 0; i < count && given.is_sound(); ++i) {
+    fs::ExtendedAttribute& one = extended.emplace_back();
+    one.name = given.take_text();
+    const std::string_view value = given.take_text();
+    const auto bytes = std::as_bytes(std::span(value.data(), value.size()));
+    one.value.assign(bytes.begin(), bytes.end());
+  }
+  inode.extended = extended;
+  if (!given.is_complete()) co_return std::nullopt;
+  if (header.request == Request::create) {
+    co_return answer(co_await files_.create(InodeNumber{header.inode}, name, inode, now), results);
+  }
+  const auto made = co_await files_.create_unnamed(inode, now);
+  if (made) mounts_.add_hold(mount, static_cast<std::uint64_t>(made->inode));
+  co_return answer(made, results);
+}
+
+// --- attributes
+
+Task<Requests::Outcome> Requests::read_attributes(MessageHeader header, Decoder given, Bytes room,
+                                                  Encoder& results) {
+  const InodeNumber inode{header.inode};
+  if (header.request == Request::attributes) {
+    co_return answer(co_await files_.attributes(inode), results);
+  }
+  if (header.request == Request::statistics) {
+    co_return answer(co_await files_.statistics(), results);
+  }
+  if (header.request == Request::extended) {
+    const std::string_view name = given.take_text();
+    if (!given.is_complete()) co_return std::nullopt;
+    const auto value = co_await files_.extended(inode, name);
+    if (!value) co_return code_of(value.error());
+    results.add_bytes(*value);
+    co_return fitted(results, room);
+  }
+  const auto names = co_await files_.extended_names(inode);
+  if (!names) co_return code_of(names.error());
+  for (const std::string& name : *names) results.add_text(name);
+  co_return fitted(results, room);
+}
+
+Task<Requests::Outcome> Requests::change_attributes(MessageHeader header, Decoder given,
+                                                    Encoder& results) {
+  const InodeNumber inode{header.inode};
+  if (header.request == Request::change) {
+    const fs::AttributeChange change = take_change(given);
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.change(inode, change), results);
+  }
+  const auto now = given.take<Timestamp>();
+  const std::string_view name = given.take_text();
+  if (header.request == Request::remove_extended) {
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.remove_extended(inode, name, now));
+  }
+  const auto mode = given.take_up_to(fs::AttributeMode::neither);
+  const auto value = given.take_rest();
+  if (!given.is_complete()) co_return std::nullopt;
+  co_return answer(co_await files_.set_extended(inode, name, value, mode, now));
+}
+
+// --- data
+
+Task<Requests::Outcome> Requests::read_data(MessageHeader header, Decoder given, Bytes room,
+                                            Encoder& results) {
+  const InodeNumber inode{header.inode};
+  if (header.request == Request::sync) {
+    if (header.inode == 0) co_return answer(co_await files_.sync_all());
+    co_return answer(co_await files_.sync(inode));
+  }
+  const auto offset = given.take<Bytes>();
+  if (header.request == Request::seek) {
+    const auto what = given.take_up_to(fs::Session::Seek::hole);
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.seek(inode, offset, what), results);
+  }
+  const auto length = given.take<Bytes>();
+  if (!given.is_complete() || length > room) co_return std::nullopt;
+  const auto read = co_await files_.read(inode, offset, results.extend(length));
+  results.shorten(length - read.value_or(0));
+  co_return read ? 0 : code_of(read.error());
+}
+
+Task<Requests::Outcome> Requests::change_data(MessageHeader header, Decoder given,
+                                              Encoder& results) {
+  const InodeNumber inode{header.inode};
+  const fs::WriteOptions options = take_options(given);
+  if (header.request == Request::append) {
+    const auto data = given.take_rest();
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.append(inode, data, options), results);
+  }
+  const auto offset = given.take<Bytes>();
+  if (header.request == Request::write) {
+    const auto data = given.take_rest();
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.write(inode, offset, data, options));
+  }
+  if (header.request == Request::truncate) {
+    if (!given.is_complete()) co_return std::nullopt;
+    co_return answer(co_await files_.truncate(inode, offset, options));
+  }
+  const auto length = given.take<Bytes>();
+  const auto mode = given.take_up_to(fs::AllocationMode::zero_keep_size);
+  if (!given.is_complete()) co_return std::nullopt;
+  co_return answer(co_await files_.allocate(inode, mode, offset, length, options));
+}
+
+// --- holds
+
+Task<Requests::Outcome> Requests::use_holds(std::uint64_t mount, MessageHeader header,
+                                            Decoder given, Encoder&) {
+  const InodeNumber inode{header.inode};
+  if (header.request == Request::hold) {
+    const auto held = co_await files_.hold(inode);
+    if (held) mounts_.add_hold(mount, header.inode);
+    co_return answer(held);
+  }
+  const auto count = given.take<std::uint64_t>();
+  if (!given.is_complete()) co_return std::nullopt;
+  const std::uint64_t holds = mounts_.remove_holds(mount, header.inode, count);
+  if (holds > 0) co_await files_.release(inode, holds);
+  co_return 0;
+}
+
+Task<> Requests::end_session(std::uint64_t mount) {
+  const Mounts::Holds ended = mounts_.session_ends(mount);
+  for (const auto& [inode, holds] : ended) co_await files_.release(InodeNumber{inode}, holds);
+}
+
+}  // namespace perdura::systems::novad

@@ -1,0 +1,49 @@
+// Executes the requests of clients on the server's own file system.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "services/fs/fs.h"
+#include "systems/novad/messages.h"
+#include "systems/novad/mounts.h"
+
+namespace perdura::systems::novad {
+
+class Requests {
+ public:
+  // `files`: the server's session.
+  explicit Requests(fs::Session& files) : files_(files) {}
+
+  Mounts& mounts() { return mounts_; }
+
+  // Executes a request of a client's mount. Its results go to `results`, of which there may be `room`
+  // bytes. Returns an error that the client gets, or kRoomTooSmall after which `results` is as long as
+  // the room would have to be, or nullopt if it is no request.
+  Task<std::optional<std::int32_t>> execute(std::uint64_t mount, const MessageHeader& header,
+                                            std::span<const std::byte> body, Bytes room,
+                                            Encoder& results);
+  // A session of the mount has ended.
+  Task<> end_session(std::uint64_t mount);
+
+ private:
+  using Outcome = std::optional<std::int32_t>;
+
+  // Each executes some of the requests.
+  Task<Outcome> none();
+  Task<Outcome> read_names(MessageHeader header, Decoder given, Bytes room, Encoder& results);
+  Task<Outcome> change_names(MessageHeader header, Decoder given, Encoder& results);
+  Task<Outcome> create(std::uint64_t mount, MessageHeader header, Decoder given, Encoder& results);
+  Task<Outcome> read_attributes(MessageHeader header, Decoder given, Bytes room, Encoder& results);
+  Task<Outcome> change_attributes(MessageHeader header, Decoder given, Encoder& results);
+  Task<Outcome> read_data(MessageHeader header, Decoder given, Bytes room, Encoder& results);
+  Task<Outcome> change_data(MessageHeader header, Decoder given, Encoder& results);
+  Task<Outcome> use_holds(std::uint64_t mount, MessageHeader header, Decoder given,
+                          Encoder& results);
+
+  fs::Session& files_;
+  Mounts mounts_;
+};
+
+}  // namespace perdura::systems::novad

@@ -1,0 +1,87 @@
+// A thread's access to a mounted file system of novad.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/fs/fs.h"
+#include "systems/novad/client.h"
+#include "systems/novad/link.h"
+
+namespace perdura::systems::novad {
+
+template <class T>
+using Result = fs::Result<T>;
+using fs::InodeNumber;
+using fs::Timestamp;
+
+class Session final : public fs::Session {
+ public:
+  Session(std::shared_ptr<FileSystem> files, Thread& thread)
+      : files_(std::move(files)), link_(thread, files_->server(), files_->mount()) {}
+
+  Task<Result<fs::Attributes>> look_up(InodeNumber directory, std::string_view name) override;
+  Task<Result<InodeNumber>> parent(InodeNumber directory) override;
+  Task<Result<fs::Attributes>> create(InodeNumber directory, std::string_view name,
+                                      const fs::NewInode& inode, Timestamp now) override;
+  Task<Result<fs::Attributes>> create_unnamed(const fs::NewInode& inode, Timestamp now) override;
+  Task<Result<fs::Attributes>> link(InodeNumber inode, InodeNumber directory, std::string_view name,
+                                    Timestamp now) override;
+  Task<Result<void>> unlink(InodeNumber directory, std::string_view name, Timestamp now) override;
+  Task<Result<void>> remove_directory(InodeNumber directory, std::string_view name,
+                                      Timestamp now) override;
+  Task<Result<void>> rename(InodeNumber from, std::string_view name, InodeNumber to,
+                            std::string_view new_name, fs::RenameMode mode, Timestamp now) override;
+  Task<Result<std::vector<fs::DirectoryEntry>>> entries(InodeNumber directory, std::uint64_t cookie,
+                                                        std::size_t most) override;
+  Task<Result<std::uint64_t>> last_cookie(InodeNumber directory) override;
+  Task<Result<std::string>> read_link(InodeNumber inode) override;
+
+  Task<Result<fs::Attributes>> attributes(InodeNumber inode) override;
+  Task<Result<fs::Attributes>> change(InodeNumber inode,
+                                      const fs::AttributeChange& change) override;
+  Task<Result<std::vector<std::byte>>> extended(InodeNumber inode, std::string_view name) override;
+  Task<Result<std::vector<std::string>>> extended_names(InodeNumber inode) override;
+  Task<Result<void>> set_extended(InodeNumber inode, std::string_view name,
+                                  std::span<const std::byte> value, fs::AttributeMode mode,
+                                  Timestamp now) override;
+  Task<Result<void>> remove_extended(InodeNumber inode, std::string_view name,
+                                     Timestamp now) override;
+
+  Task<Result<Bytes>> read(InodeNumber inode, Bytes offset, std::span<std::byte> into) override;
+  Task<Result<void>> write(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+                           const fs::WriteOptions& options) override;
+  Task<Result<Bytes>> append(InodeNumber inode, std::span<const std::byte> data,
+                             const fs::WriteOptions& options) override;
+  Task<Result<void>> truncate(InodeNumber inode, Bytes size,
+                              const fs::WriteOptions& options) override;
+  Task<Result<void>> allocate(InodeNumber inode, fs::AllocationMode mode, Bytes offset,
+                              Bytes length, const fs::WriteOptions& options) override;
+  Task<Result<Bytes>> seek(InodeNumber inode, Bytes offset, Seek what) override;
+  Task<Result<void>> sync(InodeNumber inode) override;
+  Task<Result<void>> sync_all() override;
+
+  Task<Result<void>> hold(InodeNumber inode) override;
+  Task<> release(InodeNumber inode, std::uint64_t holds) override;
+
+  Task<Result<fs::Statistics>> statistics() override;
+  std::vector<double> metrics() const override { return {static_cast<double>(link_.calls())}; }
+
+ private:
+  // Each executes a request, and returns its results, or its only result.
+  Task<Result<std::vector<std::byte>>> call(Request request, InodeNumber inode, Encoder arguments,
+                                            std::span<const std::byte> data = {}, Bytes most = 0);
+  template <class T>
+  Task<Result<T>> call_for(Request request, InodeNumber inode, Encoder arguments,
+                           std::span<const std::byte> data = {});
+  Task<Result<void>> call_without_value(Request request, InodeNumber inode, Encoder arguments,
+                                        std::span<const std::byte> data = {});
+  // Returns the error of a write of more data than the volume has room for.
+  Task<std::errc> why_too_much(InodeNumber inode, Bytes offset, Bytes length);
+
+  std::shared_ptr<FileSystem> files_;
+  Link link_;
+};
+
+}  // namespace perdura::systems::novad
