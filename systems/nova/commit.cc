@@ -20,6 +20,7 @@
 // undo.
 #include <algorithm>
 
+#include "systems/nova/layout_callbacks.h"
 #include "systems/nova/volume.h"
 
 namespace perdura::systems::nova {
@@ -79,6 +80,8 @@ std::errc Volume::commit(Context& context, Urgency urgency, bool is_applied_late
           {std::span(context.bytes).subspan(entry.begin, entry.length), entry.offset, entry.page},
           &context.freed);
   }
+  if (!is_local_ && callbacks_ != nullptr) [[unlikely]]
+    tell_of_layouts(context);
   // Only now does no durable word refer to them.
   for (const Extent& extent : context.freed) release(extent);
   context.freed.clear();
@@ -86,7 +89,7 @@ std::errc Volume::commit(Context& context, Urgency urgency, bool is_applied_late
   return {};
 }
 
-// Does what only volumes with an owner, or with a delay, need when an operation has taken effect. The
+// Does what only volumes with an owner, with a delay or with callbacks need when an operation has taken effect. The
 // pages of new entries are marked before the release of what entries replace, since one operation may
 // write to a page and replace it.
 void Volume::tell_others(const Context& context) {
@@ -274,6 +277,7 @@ void Volume::tell_owner(std::span<const JournalWord> words) {
 // --- what was freed
 
 void Volume::release_later(const Extent& extent) {
+  if (callbacks_ != nullptr && callbacks_->cm_keeps(extent)) return;
   if (!is_delaying()) return free_now(extent);
   const Time until = Executor::current().now() + parameters_.free_delay;
   waiting_lock_.lock();

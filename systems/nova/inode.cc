@@ -72,6 +72,7 @@ void Inode::begin(const InodeBase& base) {
   created = {base.created_seconds, base.created_nanoseconds};
   accessed = modified = changed = created;
   mappings = 0;
+  is_bound = false;
   forget_log();
 }
 

@@ -88,6 +88,8 @@ struct Inode {
 
   std::uint64_t holds = 0;
   std::uint64_t mappings = 0;  // direct mappings (Operations::map)
+  bool is_bound = false;       // somebody is told of changes of the layout (Volume::bind)
+  Bytes told_size = 0;         // the size of which they know
   // The parent of a directory, as the word in memory; changes only under the lock of renames.
   std::atomic<std::uint64_t> parent_word{0};
   std::uint64_t parent() const { return parent_of(parent_word.load()); }

@@ -96,6 +96,7 @@ struct Context {
 // Selects an append() that applies the entries later.
 struct Later {};
 
+class LayoutCallbacks;
 class Volume;
 
 // Locks up to four inodes and makes sure that they are in DRAM. Readers share the locks; but if the
@@ -267,6 +268,17 @@ class Volume {
     return happened_[static_cast<std::size_t>(what)].load(std::memory_order_relaxed);
   }
 
+  // --- bind.cc (layout_callbacks.h)
+  // The callbacks, which must outlive the volume. To be set before the first session; the volume must
+  // have neither an owner nor a delay.
+  void call_back(LayoutCallbacks& callbacks);
+  // Binds a regular file, which must be held until it is unbound. Errors are invalid_argument for
+  // other inodes, and those of use().
+  std::errc bind(std::uint64_t number);
+  void unbind(std::uint64_t number);
+  // Frees blocks for which cm_keeps() has returned true.
+  void free_kept(const Extent& extent);
+
   // Session numbers. take_session() throws UsageError if all are taken.
   std::uint32_t take_session();
   void give_back_session(std::uint32_t number);
@@ -293,6 +305,7 @@ class Volume {
   bool try_evict(std::uint64_t number);
 
   void tell_others(const Context& context);
+  void tell_of_layouts(const Context& context);
   std::errc commit(Context& context, Urgency urgency, bool is_applied_later);
   std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
                    Urgency urgency, bool is_applied_later);
@@ -318,7 +331,9 @@ class Volume {
   pmem::Region& region_;
   Geometry geometry_;
   Parameters parameters_;
-  const bool is_local_;  // data is in the region, and what is freed is free at once
+  LayoutCallbacks* callbacks_ = nullptr;
+  // Data is in the region, nobody is told of its layout, and what is freed is free at once.
+  bool is_local_;
   Allocator blocks_;
   Allocator numbers_;
   SpinLock rename_lock_;
