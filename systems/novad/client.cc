@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "platform/base/error.h"
 #include "systems/novad/session.h"
 
@@ -15,6 +18,45 @@ Task<> FileSystem::begin(Thread& thread) {
         fmt::format("cannot connect to the server of '{}' on node {}", name_, parameters_.server));
   }
   mount_ = link.welcome().mount;
+}
+
+std::vector<std::uint64_t> FileSystem::events() const {
+  std::vector<std::uint64_t> events;
+  for (const auto& count : counts_) events.push_back(count.load(std::memory_order_relaxed));
+  return events;
+}
+
+void FileSystem::add_hold(fs::InodeNumber inode, const FileState& file) {
+  const std::lock_guard guard(lock_);
+  HeldFile& held = held_[inode];
+  ++held.holds;
+  held.file = file;
+}
+
+void FileSystem::remove_holds(fs::InodeNumber inode, std::uint64_t count) {
+  const std::lock_guard guard(lock_);
+  const auto found = held_.find(inode);
+  if (found == held_.end()) return;
+  found->second.holds -= std::min(found->second.holds, count);
+  if (found->second.holds == 0) held_.erase(found);
+}
+
+void FileSystem::note_file(fs::InodeNumber inode, const FileState& file) {
+  const std::lock_guard guard(lock_);
+  const auto found = held_.find(inode);
+  if (found != held_.end()) found->second.file = file;
+}
+
+void FileSystem::forget_file(fs::InodeNumber inode, std::uint32_t filekey) {
+  const std::lock_guard guard(lock_);
+  const auto found = held_.find(inode);
+  if (found != held_.end() && found->second.file.filekey == filekey) found->second.file = {};
+}
+
+FileState FileSystem::file(fs::InodeNumber inode) {
+  const std::lock_guard guard(lock_);
+  const auto found = held_.find(inode);
+  return found == held_.end() ? FileState{} : found->second.file;
 }
 
 std::unique_ptr<fs::Session> FileSystem::attach(Thread& thread) {

@@ -1,11 +1,15 @@
-// A client's mount, which its threads share, and the session of one of them. Every operation is a
-// request to the server.
+// A client's mount, which its threads share.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "services/fs/fs.h"
+#include "systems/novad/counted.h"
 #include "systems/novad/link.h"
 #include "systems/novad/parameters.h"
 
@@ -22,17 +26,37 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   NodeId server() const { return parameters_.server; }
   std::uint64_t mount() const { return mount_; }
 
+  // The files that the mount holds, as far as it knows them. note_file() takes what the server has just
+  // said; forget_file() is for a filekey that was refused.
+  void add_hold(fs::InodeNumber inode, const FileState& file);
+  void remove_holds(fs::InodeNumber inode, std::uint64_t count);
+  void note_file(fs::InodeNumber inode, const FileState& file);
+  void forget_file(fs::InodeNumber inode, std::uint32_t filekey);
+  FileState file(fs::InodeNumber inode);
+
   std::unique_ptr<fs::Session> attach(Thread& thread) override;
   // Returns when the server has noticed that the sessions are gone.
   Task<> unmount() override;
   // The server has all that could contradict itself.
   Task<std::string> audit() override { co_return std::string(); }
+  std::vector<std::uint64_t> events() const override;
+  void count(Counted what) {
+    counts_[static_cast<std::size_t>(what)].fetch_add(1, std::memory_order_relaxed);
+  }
 
  private:
+  struct HeldFile {
+    std::uint64_t holds = 0;
+    FileState file{};
+  };
+
   std::string name_;
   Parameters parameters_;
   std::uint64_t mount_ = 0;
   Thread* thread_ = nullptr;  // that mounted, and unmounts
+  SpinLock lock_;
+  std::map<fs::InodeNumber, HeldFile> held_;
+  std::array<std::atomic<std::uint64_t>, kEventCount> counts_{};
 };
 
 }  // namespace perdura::systems::novad

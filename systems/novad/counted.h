@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "services/event.h"
 #include "services/metric.h"
@@ -9,20 +10,28 @@
 
 namespace perdura::systems::novad {
 
-// Those of the server's volume, in the order of nova::Happened. The histories of an exploration are
-// shorter where each operation is one over a network.
-inline constexpr std::array<services::Event, nova::kHappened> kEvents{
+// The events that are novad's own.
+enum class Counted : std::size_t { changes = nova::kHappened, reads };
+inline constexpr std::size_t kEventCount = nova::kHappened + 2;
+
+// First those of the server's volume, in the order of nova::Happened. The histories of an exploration
+// are shorter where each operation is one over a network.
+inline constexpr std::array<services::Event, kEventCount> kEvents{
     {{"log pages"},
      {"fast collections"},
      {"links within logs changed", false, true},
      {"thorough collections", false, true},
      {"journaled operations"},
      {"operations redone from journals", true},
-     {"orphans reclaimed", true}}};
+     {"orphans reclaimed", true},
+     {"changes of what is mapped"},
+     {"READs of files"}}};
 
 // The order is that of Session::metrics().
 inline constexpr std::array kSessionMetrics{
     services::Metric{"rpcs_per_op", "RPCs", "RPCs per operation"},
+    services::Metric{"file_reads_per_op", "READs of files", "READs of files per operation"},
+    services::Metric{"refused_reads", "READs refused", "READs of files that were refused"},
 };
 
 // The order is that of Server::metrics().

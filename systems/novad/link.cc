@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
@@ -11,12 +10,6 @@
 namespace perdura::systems::novad {
 
 using fabric::LocalBuffer;
-
-namespace {
-
-constexpr Bytes kSmallestRoom = 64 * KiB;
-
-}  // namespace
 
 Link::Link(Thread& thread, NodeId server, std::uint64_t mount)
     : thread_(thread), server_(server), mount_(mount) {}
@@ -54,15 +47,8 @@ Task<> Link::connect() {
 }
 
 void Link::make_room(rpc::Call call, Bytes size) {
-  Room& room = rooms_[call];
-  if (room.size() >= size) return;
-  if (room.region != nullptr) thread_.endpoint.deregister_memory(room.memory);
-  room.region.reset();
-  room.region = thread_.node.create_region(
-      fmt::format("novad room {} of port {}", ++rooms_made_, thread_.endpoint.address().port),
-      std::max(kSmallestRoom, std::bit_ceil(size)), pmem::Medium::dram);
-  room.memory = thread_.endpoint.register_memory(
-      *room.region, fabric::Access::remote_read | fabric::Access::remote_write);
+  rooms_[call].grow(thread_, size, fabric::Access::remote_read | fabric::Access::remote_write,
+                    "room", ++rooms_made_);
 }
 
 Task<std::optional<Answer>> Link::call(Request request, std::uint64_t inode,
@@ -90,11 +76,11 @@ Task<std::optional<Answer>> Link::exchange(rpc::Call call, MessageHeader header,
                                            std::span<const std::byte> data) {
   Room& room = rooms_[call];
   header.room_size = room.size();
-  if (room.region != nullptr) header.room_key = room.memory.key.value;
+  header.room_key = room.key();
   LocalBuffer message = request_buffer(call);
   std::span<std::byte> body = message.bytes().subspan(sizeof header);
   if (header.is_in_room != 0) {
-    body = room.memory.local(0, static_cast<std::uint32_t>(header.length)).bytes();
+    body = room.buffer(header.length).bytes();
     message = message.first(sizeof header);
   } else {
     message = message.first(static_cast<std::uint32_t>(sizeof header + header.length));
@@ -114,13 +100,15 @@ Task<std::optional<Answer>> Link::exchange(rpc::Call call, MessageHeader header,
       call, completions_, [this](const fabric::ReceiveCompletion& each) { take(each); });
   if (!co_await send) calls_.fail();
   if (!reply) co_return std::nullopt;
-  Answer answer{.error = reply->header.error, .results = std::move(reply->inlined)};
+  Answer answer{.error = reply->header.error,
+                .file = reply->header.file,
+                .results = std::move(reply->inlined)};
   if (answer.error == kRoomTooSmall) {
     const auto size = rpc::bytes_of(reply->header.length);
     answer.results.assign(size.begin(), size.end());
   } else if (reply->header.is_in_room != 0) {
     const Bytes length = std::min<Bytes>(reply->header.length, room.size());
-    const auto results = room.memory.local(0, static_cast<std::uint32_t>(length)).bytes();
+    const auto results = room.buffer(length).bytes();
     answer.results.assign(results.begin(), results.end());
     charge(Work::copy, length);
   }

@@ -12,11 +12,13 @@
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
 #include "systems/novad/messages.h"
+#include "systems/novad/room.h"
 
 namespace perdura::systems::novad {
 
 struct Answer {
   std::int32_t error = 0;
+  FileState file{};
   std::vector<std::byte> results;
 };
 
@@ -42,13 +44,6 @@ class Link {
     ReplyHeader header{};
     std::vector<std::byte> inlined{};
   };
-  // The memory of a call in which the server READs the rest of a request, and WRITEs that of an answer.
-  struct Room {
-    std::unique_ptr<pmem::Region> region;
-    fabric::MemoryRegion memory;
-    Bytes size() const { return region == nullptr ? 0 : region->size(); }
-  };
-
   Task<> connect();
   void make_room(rpc::Call call, Bytes size);
   Task<std::optional<Answer>> exchange(rpc::Call call, MessageHeader header,
@@ -67,6 +62,7 @@ class Link {
   Welcome welcome_{};
   std::unique_ptr<pmem::Region> memory_;  // requests, then receive buffers
   fabric::MemoryRegion registered_;
+  // By call: the server READs the rest of a request from it, and WRITEs that of an answer into it.
   std::array<Room, kCalls> rooms_;
   std::uint64_t rooms_made_ = 0;
   fabric::CompletionQueue completions_;

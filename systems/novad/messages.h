@@ -27,17 +27,23 @@ inline constexpr Bytes kMessageRoom = 1 * KiB;
 // One operation reads at most so many bytes; a longer read is several operations.
 inline constexpr Bytes kLongestRead = 1 * GiB;
 
+// A session has a connection for requests, and one for READs of files: a READ that is refused ends its
+// connection.
+enum class Purpose : std::uint32_t { requests, files };
+
 // The private data of a connection.
 struct Hello {
   std::uint32_t version = 0;
-  std::uint32_t reserved = 0;
-  std::uint64_t mount = 0;  // 0: the server chooses a number for a new mount
+  Purpose purpose{};
+  std::uint64_t mount = 0;   // requests: 0 asks the server for the number of a new mount
+  std::uint64_t server = 0;  // files: Welcome::server of the session, whose filekeys are used
 };
 struct Welcome {
   std::uint32_t version = 0;
   std::uint32_t reserved = 0;
-  std::uint64_t mount = 0;  // the session's mount, or a new one
-  Bytes largest_write = 0;  // more data than the volume has room for
+  std::uint64_t server = 0;  // differs between the lives of a server
+  std::uint64_t mount = 0;   // the session's mount, or a new one
+  Bytes largest_write = 0;   // more data than the volume has room for
 };
 static_assert(sizeof(Hello) <= fabric::kMaxPrivateData &&
               sizeof(Welcome) <= fabric::kMaxPrivateData);
@@ -85,6 +91,13 @@ struct MessageHeader {
 };
 static_assert(sizeof(MessageHeader) == 40);
 
+// A bound file (bindings.h).
+struct FileState {
+  std::uint32_t filekey = 0;   // 0: it is not bound
+  std::uint32_t is_whole = 0;  // 1: all bytes of the file can be READ
+  Bytes size = 0;
+};
+
 struct ReplyHeader {
   std::uint32_t call = 0;
   std::int32_t error = 0;  // std::errc, or kRoomTooSmall
@@ -92,8 +105,9 @@ struct ReplyHeader {
       0;  // length of what follows, here or in the room; or the room that it needs
   std::uint32_t is_in_room = 0;
   std::uint32_t reserved = 0;
+  FileState file{};  // the inode of the request, after it
 };
-static_assert(sizeof(ReplyHeader) == 24);
+static_assert(sizeof(ReplyHeader) == 40);
 // The answer does not fit into the call's room. The request, which has changed nothing, is to be
 // repeated with a larger one.
 inline constexpr std::int32_t kRoomTooSmall = -1;

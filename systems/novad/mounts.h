@@ -25,7 +25,13 @@ class Mounts {
     mounts_.erase(found);
     return holds;
   }
-  void add_hold(std::uint64_t mount, std::uint64_t inode) { ++mounts_[mount].holds[inode]; }
+  // Returns true if the mount did not hold it before.
+  bool add_hold(std::uint64_t mount, std::uint64_t inode) {
+    return ++mounts_[mount].holds[inode] == 1;
+  }
+  bool has_hold(std::uint64_t mount, std::uint64_t inode) {
+    return mounts_[mount].holds.contains(inode);
+  }
   // Removes up to so many holds, and returns how many it has removed.
   std::uint64_t remove_holds(std::uint64_t mount, std::uint64_t inode, std::uint64_t most) {
     Holds& holds = mounts_[mount].holds;

@@ -21,8 +21,9 @@ Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
 
 Task<std::shared_ptr<fs::FsServer>> open(Thread& thread, std::string name, fs::FsConfig config) {
   const Parameters parameters = Parameters::of(config);
-  auto volume = co_await kNova.mount(thread, name, parameters.volume);
-  co_return std::make_shared<novad::Server>(thread, name, parameters, std::move(volume));
+  const auto volume = co_await kNova.mount(thread, name, parameters.volume);
+  co_return std::make_shared<novad::Server>(thread, name, parameters,
+                                            std::static_pointer_cast<nova::FileSystem>(volume));
 }
 
 Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs::FsConfig config) {

@@ -194,7 +194,7 @@ Task<Requests::Outcome> Requests::create(std::uint64_t mount, MessageHeader head
     co_return answer(co_await files_.create(InodeNumber{header.inode}, name, inode, now), results);
   }
   const auto made = co_await files_.create_unnamed(inode, now);
-  if (made) mounts_.add_hold(mount, static_cast<std::uint64_t>(made->inode));
+  if (made) co_await note_hold(mount, static_cast<std::uint64_t>(made->inode));
   co_return answer(made, results);
 }
 
@@ -297,19 +297,29 @@ Task<Requests::Outcome> Requests::use_holds(std::uint64_t mount, MessageHeader h
   const InodeNumber inode{header.inode};
   if (header.request == Request::hold) {
     const auto held = co_await files_.hold(inode);
-    if (held) mounts_.add_hold(mount, header.inode);
+    if (held) co_await note_hold(mount, header.inode);
     co_return answer(held);
   }
   const auto count = given.take<std::uint64_t>();
   if (!given.is_complete()) co_return std::nullopt;
   const std::uint64_t holds = mounts_.remove_holds(mount, header.inode, count);
-  if (holds > 0) co_await files_.release(inode, holds);
+  if (holds == 0) co_return 0;
+  if (!mounts_.has_hold(mount, header.inode)) co_await bindings_.unbind(header.inode);
+  co_await files_.release(inode, holds);
   co_return 0;
+}
+
+// A file that is held is open: it gets a filekey (section 5.3.1).
+Task<> Requests::note_hold(std::uint64_t mount, std::uint64_t inode) {
+  if (mounts_.add_hold(mount, inode)) co_await bindings_.bind(inode);
 }
 
 Task<> Requests::end_session(std::uint64_t mount) {
   const Mounts::Holds ended = mounts_.session_ends(mount);
-  for (const auto& [inode, holds] : ended) co_await files_.release(InodeNumber{inode}, holds);
+  for (const auto& [inode, holds] : ended) {
+    co_await bindings_.unbind(inode);
+    co_await files_.release(InodeNumber{inode}, holds);
+  }
 }
 
 }  // namespace perdura::systems::novad

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "services/fs/fs.h"
+#include "systems/novad/bindings.h"
 #include "systems/novad/messages.h"
 #include "systems/novad/mounts.h"
 
@@ -14,7 +15,7 @@ namespace perdura::systems::novad {
 class Requests {
  public:
   // `files`: the server's session.
-  explicit Requests(fs::Session& files) : files_(files) {}
+  Requests(fs::Session& files, Bindings& bindings) : files_(files), bindings_(bindings) {}
 
   Mounts& mounts() { return mounts_; }
 
@@ -42,7 +43,10 @@ class Requests {
   Task<Outcome> use_holds(std::uint64_t mount, MessageHeader header, Decoder given,
                           Encoder& results);
 
+  Task<> note_hold(std::uint64_t mount, std::uint64_t inode);
+
   fs::Session& files_;
+  Bindings& bindings_;
   Mounts mounts_;
 };
 

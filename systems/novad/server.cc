@@ -24,12 +24,14 @@ Bytes buffer_bytes(const Parameters& parameters) {
 }  // namespace
 
 Server::Server(Thread& thread, const std::string& name, const Parameters& parameters,
-               std::shared_ptr<fs::FileSystem> volume)
+               std::shared_ptr<nova::FileSystem> volume)
     : thread_(thread),
       parameters_(parameters),
+      life_(static_cast<std::uint64_t>(thread.executor.now().time_since_epoch().count())),
       volume_(std::move(volume)),
+      bindings_(thread, volume_->volume()),
       files_(volume_->attach(thread)),
-      requests_(*files_),
+      requests_(*files_, bindings_),
       buffers_(thread.node.create_region(fmt::format("{} messages", name), buffer_bytes(parameters),
                                          pmem::Medium::dram)),
       memory_(thread.endpoint.register_memory(*buffers_, fabric::Access::local)),
@@ -51,28 +53,48 @@ LocalBuffer Server::bounce_buffer(Bytes length) const {
   return memory_.local(buffer_bytes(parameters_) - kBounce, static_cast<std::uint32_t>(length));
 }
 
+std::vector<std::uint64_t> Server::events() const {
+  std::vector<std::uint64_t> events = volume_->events();
+  events.resize(kEvents.size());
+  events[static_cast<std::size_t>(Counted::changes)] = bindings_.changes();
+  return events;
+}
+
+Task<std::string> Server::audit() {
+  co_await bindings_.settle();
+  co_return co_await volume_->audit();
+}
+
 // --- connections
 
 void Server::accept(fabric::ConnectionRequest& request) {
   const auto hello = rpc::read_message<Hello>(request.private_data());
+  if (hello.version != kProtocolVersion) return request.reject();
+  if (hello.purpose == Purpose::files) return accept_reader(request, hello);
   ServedSession* const free = sessions_.find_free();
-  if (hello.version != kProtocolVersion || free == nullptr) return request.reject();
+  if (free == nullptr) return request.reject();
   ServedSession& session = *free;
   session.mount = hello.mount;
-  if (session.mount == 0) {
-    const auto now = static_cast<std::uint64_t>(thread_.executor.now().time_since_epoch().count());
-    session.mount = requests_.mounts().new_mount(now);
-  }
+  if (session.mount == 0) session.mount = requests_.mounts().new_mount(life_ + 1);
   session.ended = false;
   session.buffers = thread_.endpoint.create_receive_queue(kCalls);
   for (std::uint32_t i = 0; i < kCalls; ++i) session.buffers->post(receive_buffer(session, i), i);
   const Welcome welcome{.version = kProtocolVersion,
+                        .server = life_,
                         .mount = session.mount,
                         .largest_write = parameters_.volume.size};
   session.queue_pair =
       request.accept({session.buffers.get(), &completions_, 2 * kCalls}, rpc::bytes_of(welcome));
   sessions_.connected(*session.queue_pair, session);
   requests_.mounts().session_begins(session.mount);
+}
+
+// A filekey of an earlier life could be that of another file now.
+void Server::accept_reader(fabric::ConnectionRequest& request, const Hello& hello) {
+  if (hello.server != life_ || readers_.size() >= 2 * sessions_.size()) return request.reject();
+  auto queue_pair = request.accept({nullptr, &completions_}, {});
+  const fabric::QueuePair* const key = queue_pair.get();
+  readers_[key] = std::move(queue_pair);
 }
 
 void Server::end(ServedSession& session) {
@@ -108,7 +130,11 @@ Task<> Server::end_mount(std::uint64_t mount) {
 void Server::handle(const ReceiveCompletion& completion) {
   charge(Work::dispatch);
   ServedSession* const found = sessions_.of(completion.queue_pair);
-  if (found == nullptr || found->ended) return;
+  if (found == nullptr) {
+    readers_.erase(completion.queue_pair);
+    return;
+  }
+  if (found->ended) return;
   ServedSession& session = *found;
   if (completion.status != fabric::Status::success) return end(session);
   const std::span<const std::byte> message = completion.buffer.bytes();
@@ -144,9 +170,7 @@ Task<> Server::call(std::shared_ptr<Server> self, ServedSession& session, Messag
     co_await answer(session, header, 0, {});
   } else if (is_there) {
     Encoder results;
-    const Bytes room = std::max(kInline, header.room_size);
-    const std::optional<std::int32_t> error =
-        co_await requests_.execute(session.mount, header, body, room, results);
+    const std::optional<std::int32_t> error = co_await execute(session, header, body, results);
     ++executed_;
     if (error) {
       co_await answer(session, header, *error, results.bytes());
@@ -156,6 +180,18 @@ Task<> Server::call(std::shared_ptr<Server> self, ServedSession& session, Messag
   }
   --session.running;
   self->ended_.wake_all();
+}
+
+// The effect of the operation, and its time, are those of the thread when it suspends.
+Task<std::optional<std::int32_t>> Server::execute(ServedSession& session,
+                                                  const MessageHeader& header,
+                                                  std::span<const std::byte> body,
+                                                  Encoder& results) {
+  const Bytes room = std::max(kInline, header.room_size);
+  co_await bindings_.settle();
+  const auto error = co_await requests_.execute(session.mount, header, body, room, results);
+  co_await bindings_.settle();
+  co_return error;
 }
 
 Task<bool> Server::fetch(ServedSession& session, const MessageHeader& header,
@@ -199,6 +235,10 @@ Task<bool> Server::put(ServedSession& session, const MessageHeader& header,
 Task<> Server::answer(ServedSession& session, const MessageHeader& header, std::int32_t error,
                       std::span<const std::byte> results) {
   ReplyHeader reply{.call = header.call, .error = error, .length = results.size()};
+  // A mount that does not hold a file is not told its key.
+  if (requests_.mounts().has_hold(session.mount, header.inode)) {
+    reply.file = bindings_.state(header.inode);
+  }
   if (error != 0) results = {};
   if (results.size() > kInline) {
     const bool is_written = co_await put(session, header, results);

@@ -2,6 +2,7 @@
 // after the other, on one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "platform/platform.h"
 #include "rpc/sessions.h"
 #include "services/fs/fs.h"
+#include "systems/nova/session.h"
+#include "systems/novad/counted.h"
 #include "systems/novad/parameters.h"
 #include "systems/novad/requests.h"
 
@@ -18,16 +21,16 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
  public:
   // `volume` is mounted, and nobody else uses it.
   Server(Thread& thread, const std::string& name, const Parameters& parameters,
-         std::shared_ptr<fs::FileSystem> volume);
+         std::shared_ptr<nova::FileSystem> volume);
 
   Task<> serve(Thread& thread) override;
-  std::vector<std::uint64_t> events() const override { return volume_->events(); }
+  std::vector<std::uint64_t> events() const override;
   std::vector<double> metrics() const override {
     return {static_cast<double>(executed_), static_cast<double>(refused_)};
   }
   bool has_metadata() const override { return true; }
   std::string damage() const override { return volume_->damage(); }
-  Task<std::string> audit() override { return volume_->audit(); }
+  Task<std::string> audit() override;
 
  private:
   struct ServedSession {
@@ -42,10 +45,14 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
   // Lives as long as the thread serves.
   struct Serving {
     Server& server;
-    ~Serving() { server.sessions_.clear(); }
+    ~Serving() {
+      server.sessions_.clear();
+      server.readers_.clear();
+    }
   };
 
   void accept(fabric::ConnectionRequest& request);
+  void accept_reader(fabric::ConnectionRequest& request, const Hello& hello);
   void handle(const fabric::ReceiveCompletion& completion);
   void end(ServedSession& session);
   void refuse(ServedSession& session);
@@ -61,6 +68,9 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
                  std::span<const std::byte> results);
   Task<> answer(ServedSession& session, const MessageHeader& header, std::int32_t error,
                 std::span<const std::byte> results);
+  // Executes a request; nullopt if it is none.
+  Task<std::optional<std::int32_t>> execute(ServedSession& session, const MessageHeader& header,
+                                            std::span<const std::byte> body, Encoder& results);
 
   fabric::LocalBuffer receive_buffer(const ServedSession& session, std::uint64_t index) const {
     return memory_.local((Bytes{session.number} * kCalls + index) * kMessageRoom,
@@ -75,7 +85,9 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
 
   Thread& thread_;
   Parameters parameters_;
-  std::shared_ptr<fs::FileSystem> volume_;
+  std::uint64_t life_;  // Welcome::server
+  std::shared_ptr<nova::FileSystem> volume_;
+  Bindings bindings_;
   std::unique_ptr<fs::Session> files_;
   Requests requests_;
   // Receive buffers and replies of the sessions, then the bounce buffer.
@@ -85,6 +97,9 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   rpc::SessionTable<ServedSession> sessions_;
+  // Connections over which files are READ, without requests. The mounts' numbers are not needed: a
+  // filekey is all that a READ shows.
+  std::map<const fabric::QueuePair*, std::unique_ptr<fabric::QueuePair>> readers_;
   WaitList ended_;
   std::uint64_t executed_ = 0;
   std::uint64_t refused_ = 0;

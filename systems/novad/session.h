@@ -7,6 +7,7 @@
 
 #include "services/fs/fs.h"
 #include "systems/novad/client.h"
+#include "systems/novad/file_reader.h"
 #include "systems/novad/link.h"
 
 namespace perdura::systems::novad {
@@ -19,7 +20,9 @@ using fs::Timestamp;
 class Session final : public fs::Session {
  public:
   Session(std::shared_ptr<FileSystem> files, Thread& thread)
-      : files_(std::move(files)), link_(thread, files_->server(), files_->mount()) {}
+      : files_(std::move(files)),
+        link_(thread, files_->server(), files_->mount()),
+        reader_(thread, files_->server()) {}
 
   Task<Result<fs::Attributes>> look_up(InodeNumber directory, std::string_view name) override;
   Task<Result<InodeNumber>> parent(InodeNumber directory) override;
@@ -66,7 +69,10 @@ class Session final : public fs::Session {
   Task<> release(InodeNumber inode, std::uint64_t holds) override;
 
   Task<Result<fs::Statistics>> statistics() override;
-  std::vector<double> metrics() const override { return {static_cast<double>(link_.calls())}; }
+  std::vector<double> metrics() const override {
+    return {static_cast<double>(link_.calls()), static_cast<double>(reader_.reads()),
+            static_cast<double>(reader_.refused())};
+  }
 
  private:
   // Each executes a request, and returns its results, or its only result.
@@ -77,11 +83,14 @@ class Session final : public fs::Session {
                            std::span<const std::byte> data = {});
   Task<Result<void>> call_without_value(Request request, InodeNumber inode, Encoder arguments,
                                         std::span<const std::byte> data = {});
+  // Reads by a READ, without the server. Returns false if that cannot be done.
+  Task<bool> read_directly(InodeNumber inode, Bytes offset, std::span<std::byte> into);
   // Returns the error of a write of more data than the volume has room for.
   Task<std::errc> why_too_much(InodeNumber inode, Bytes offset, Bytes length);
 
   std::shared_ptr<FileSystem> files_;
   Link link_;
+  FileReader reader_;
 };
 
 }  // namespace perdura::systems::novad

@@ -1,0 +1,157 @@
+#include "systems/novad/bindings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/base/error.h"
+
+namespace perdura::systems::novad {
+
+namespace {
+
+constexpr Bytes kWhole = fs::kLargestFile;  // longer than any file
+
+std::vector<fabric::Extent> to_fabric(std::span<const fs::MappedExtent> extents) {
+  std::vector<fabric::Extent> all;
+  for (const fs::MappedExtent& each : extents) {
+    all.push_back({each.in_file, each.in_region, each.length});
+  }
+  return all;
+}
+
+}  // namespace
+
+Bindings::Bindings(Thread& thread, nova::Volume& volume) : thread_(thread), volume_(volume) {
+  volume.call_back(*this);
+}
+
+Task<> Bindings::bind(std::uint64_t inode) {
+  if (!thread_.endpoint.capabilities().extents) co_return;
+  co_await turn_.acquire();
+  const auto found = bindings_.find(inode);
+  if (found != bindings_.end()) {
+    ++found->second.users;
+  } else if (volume_.bind(inode) == std::errc{}) {
+    bindings_[inode].users = 1;
+  }
+  turn_.release();
+}
+
+// Nova tells of changes until the registration is gone: a block that a local program frees meanwhile
+// must not become another file's while peers can READ it.
+Task<> Bindings::unbind(std::uint64_t inode) {
+  co_await turn_.acquire();
+  const auto found = bindings_.find(inode);
+  if (found != bindings_.end() && --found->second.users == 0) {
+    co_await end_map(found->second);
+    volume_.unbind(inode);
+    bindings_.erase(inode);
+  }
+  co_await drain();
+  turn_.release();
+}
+
+Task<> Bindings::settle() {
+  if (announced_.empty()) co_return;
+  co_await turn_.acquire();
+  co_await drain();
+  turn_.release();
+}
+
+Task<> Bindings::drain() {
+  while (!announced_.empty()) {
+    co_await carry_out(announced_.front());
+    announced_.pop_front();
+  }
+  for (const nova::Extent& extent : std::exchange(kept_, {})) volume_.free_kept(extent);
+}
+
+Task<> Bindings::carry_out(const LayoutChange& change) {
+  const auto found = bindings_.find(change.inode);
+  if (found == bindings_.end() || !found->second.map) co_return;
+  Binding& binding = found->second;
+  ++changes_;
+  bool is_done = false;
+  try {
+    co_await change_map(binding, change);
+    is_done = true;
+  } catch (const PlatformError&) {
+    // The device has no room for more extents.
+  }
+  if (!is_done) co_await end_map(binding);
+  note_size(binding, change.size);
+}
+
+Task<> Bindings::change_map(Binding& binding, const LayoutChange& change) {
+  const bool is_one = change.extents.size() == 1 && change.extents[0].at == change.at &&
+                      change.extents[0].length == change.length;
+  if (!is_one && !binding.table.is_hole(change.at, change.length)) {
+    binding.table.unmap(change.at, change.length);
+    co_await thread_.endpoint.unmap_extents(*binding.map, change.at, change.length);
+  }
+  for (const fabric::Extent& extent : change.extents) {
+    binding.table.map(extent, volume_.region().size());
+    co_await thread_.endpoint.map_extent(*binding.map, extent);
+  }
+}
+
+Task<> Bindings::end_map(Binding& binding) {
+  if (!binding.map) co_return;
+  const fabric::ExtentMap map = *std::exchange(binding.map, std::nullopt);
+  co_await thread_.endpoint.unmap_extents(map, 0, kWhole);
+  thread_.endpoint.deregister_memory(map);
+}
+
+void Bindings::note_size(Binding& binding, Bytes size) {
+  binding.size = size;
+  Bytes end = 0;
+  for (const fabric::Extent& extent : binding.table.extents()) {
+    if (extent.at != end) break;
+    end += extent.length;
+  }
+  binding.is_whole = end == size;
+}
+
+FileState Bindings::state(std::uint64_t inode) const {
+  const auto found = bindings_.find(inode);
+  if (found == bindings_.end() || !found->second.map) return {};
+  return {.filekey = found->second.map->key.value,
+          .is_whole = found->second.is_whole ? 1U : 0U,
+          .size = found->second.size};
+}
+
+// --- callbacks
+
+void Bindings::cm_bind(std::uint64_t inode) { bindings_.try_emplace(inode); }
+
+void Bindings::cm_init(std::uint64_t inode, Bytes size, std::span<const fs::MappedExtent> extents) {
+  Binding& binding = bindings_[inode];
+  const std::vector<fabric::Extent> all = to_fabric(extents);
+  binding.table = fabric::make_extent_table(all, volume_.region().size());
+  note_size(binding, size);
+  try {
+    binding.map =
+        thread_.endpoint.register_extents(volume_.region(), all, fabric::Access::remote_read);
+  } catch (const PlatformError&) {
+    // The device has no room for it, so it is read by requests.
+  }
+}
+
+void Bindings::cm_update(std::uint64_t inode, Bytes size, Bytes at, Bytes length,
+                         std::span<const fs::MappedExtent> extents) {
+  announced_.push_back({inode, size, at, length, to_fabric(extents)});
+}
+
+void Bindings::cm_invalidate(std::uint64_t inode, Bytes size, Bytes at, Bytes length) {
+  announced_.push_back({inode, size, at, length, {}});
+}
+
+void Bindings::cm_destroy(std::uint64_t) {}
+
+bool Bindings::cm_keeps(const nova::Extent& blocks) {
+  if (announced_.empty()) return false;
+  kept_.push_back(blocks);
+  return true;
+}
+
+}  // namespace perdura::systems::novad

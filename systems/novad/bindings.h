@@ -1,0 +1,80 @@
+// The server's bound files: each is a registration of the file's extents with the server's device,
+// whose key is the filekey (section 5.1.1). Peers address it by offsets in the file.
+//
+// Nova announces what changes (nova/layout_callbacks.h); settle() carries it out. A change of several
+// extents is not atomic at the device, so the whole range is unmapped first: a READ of both old and new
+// data is refused, and its client asks by a request. The server settles before each operation, so
+// that none meets blocks that the device still uses, and again before the answer: whoever has seen the
+// effect of an operation, READs no older data.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "platform/fabric/extents.h"
+#include "platform/platform.h"
+#include "systems/nova/layout_callbacks.h"
+#include "systems/nova/volume.h"
+#include "systems/novad/messages.h"
+
+namespace perdura::systems::novad {
+
+class Bindings final : public nova::LayoutCallbacks {
+ public:
+  // Belongs to the thread. The volume must have no session yet.
+  Bindings(Thread& thread, nova::Volume& volume);
+
+  // For a mount that holds the inode. Does nothing if it is no regular file, or cannot be registered.
+  Task<> bind(std::uint64_t inode);
+  // Undoes a bind(). After the last one the filekey is refused, and nothing that the device has begun
+  // with it is under way.
+  Task<> unbind(std::uint64_t inode);
+  // Carries out what nova has announced, and frees the blocks that nobody uses any more.
+  Task<> settle();
+  FileState state(std::uint64_t inode) const;
+  // The number of changes that it has carried out.
+  std::uint64_t changes() const { return changes_; }
+
+  void cm_bind(std::uint64_t inode) override;
+  void cm_init(std::uint64_t inode, Bytes size, std::span<const fs::MappedExtent> extents) override;
+  void cm_update(std::uint64_t inode, Bytes size, Bytes at, Bytes length,
+                 std::span<const fs::MappedExtent> extents) override;
+  void cm_invalidate(std::uint64_t inode, Bytes size, Bytes at, Bytes length) override;
+  void cm_destroy(std::uint64_t inode) override;
+  bool cm_keeps(const nova::Extent& blocks) override;
+
+ private:
+  struct Binding {
+    std::uint64_t users = 0;  // mounts that hold the file
+    Bytes size = 0;
+    bool is_whole = false;                 // all bytes of the file are mapped
+    std::optional<fabric::ExtentMap> map;  // nothing: the device has no room for it
+    fabric::ExtentTable table;             // what is mapped
+  };
+  struct LayoutChange {
+    std::uint64_t inode = 0;
+    Bytes size = 0;
+    Bytes at = 0;
+    Bytes length = 0;
+    std::vector<fabric::Extent> extents;
+  };
+
+  Task<> drain();
+  Task<> carry_out(const LayoutChange& change);
+  Task<> change_map(Binding& binding, const LayoutChange& change);
+  Task<> end_map(Binding& binding);
+  static void note_size(Binding& binding, Bytes size);
+
+  Thread& thread_;
+  nova::Volume& volume_;
+  Semaphore turn_{1};  // to change registrations
+  std::map<std::uint64_t, Binding> bindings_;
+  std::deque<LayoutChange> announced_;  // the first one may be under way
+  std::vector<nova::Extent> kept_;      // blocks that wait for the changes that are announced
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace perdura::systems::novad

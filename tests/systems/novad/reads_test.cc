@@ -1,0 +1,157 @@
+// Reads of files that a client holds open (section 5.3.1): one READ each, whatever happens to the file.
+#include <atomic>
+#include <functional>
+
+#include "systems/novad/counted.h"
+#include "tests/systems/novad/support.h"
+
+namespace perdura::systems::novad::test {
+namespace {
+
+// The order of kSessionMetrics.
+struct Counts {
+  explicit Counts(const fs::Session& session)
+      : rpcs(session.metrics()[0]), reads(session.metrics()[1]), refused(session.metrics()[2]) {}
+  double rpcs;
+  double reads;
+  double refused;
+};
+
+class NovadReads : public testing::TestWithParam<std::string> {
+ protected:
+  using Body = std::function<Task<>(fs::Session& one, fs::Session& other, Platform& platform)>;
+
+  // Runs `body` with the sessions of two mounts.
+  void run(const Body& body) {
+    const auto platform = perdura::test::make_platform(GetParam(), nodes_for(kNovad, 1));
+    Home home(kNovad, {.size = 4 * MiB, .threads = 2});
+    home.start(*platform);
+    platform->start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      co_await home.make(thread, {});
+      const auto files = co_await home.mount(thread);
+      const auto others = co_await home.mount(thread);
+      const auto one = files->attach(thread);
+      const auto other = others->attach(thread);
+      co_await body(*one, *other, *platform);
+      EXPECT_EQ(co_await home.audit(), "");
+    });
+    platform->run();
+  }
+};
+
+// Counted: the RPCs of the client, and the CPU time of the server, which waits for events.
+TEST(NovadReadsOnAModel, AreOneMessageEachAndTakeNoTimeOfTheServer) {
+  const auto platform = perdura::test::make_platform("sim", 2);
+  const fs::FsConfig config{.size = 4 * MiB,
+                            .threads = 2,
+                            .parameters = {},
+                            .servers = {{kServer, fs::FsRole::metadata, 0}}};
+  bool is_open = false;
+  platform->start_service(kServer, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    co_await kNovad.make(thread, "home", config);
+    const auto server = co_await kNovad.cluster->open(thread, "home", config);
+    co_await yield();
+    is_open = true;
+    co_await server->serve(thread);
+  });
+  platform->start(1, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (!is_open) co_await sleep_for(Microseconds(20));
+    const auto files = co_await kNovad.mount(thread, "home", config);
+    const auto session = files->attach(thread);
+    const fs::InodeNumber file = co_await open_new(*session, "a", filled(64 * KiB, 'a'));
+    // The first READ connects.
+    EXPECT_EQ(co_await text_of(*session, file, 0, 10), "aaaaaaaaaa");
+    co_await sleep_for(Microseconds(100));
+    const Counts before(*session);
+    const Picoseconds cpu_before = platform->local_node(kServer)->cpu_time();
+    constexpr int kReads = 50;
+    for (int i = 0; i < kReads; ++i) {
+      EXPECT_EQ(co_await text_of(*session, file, static_cast<Bytes>(i * 1000), 4096),
+                std::string(4096, 'a'));
+    }
+    EXPECT_EQ(platform->local_node(kServer)->cpu_time(), cpu_before);
+    const Counts after(*session);
+    EXPECT_EQ(after.rpcs, before.rpcs);
+    EXPECT_EQ(after.reads, before.reads + kReads);
+    EXPECT_EQ(after.refused, 0);
+    // A read by a request takes some.
+    EXPECT_EQ(co_await text_of(*session, file, 64 * KiB, 10), "");
+    EXPECT_GT(platform->local_node(kServer)->cpu_time(), cpu_before);
+  });
+  platform->run();
+}
+
+// Another client changes the file in each of the ways; the reader sees it at once.
+TEST_P(NovadReads, SeeWhatOthersHaveDone) {
+  run([](fs::Session& one, fs::Session& other, Platform&) -> Task<> {
+    const fs::InodeNumber file = co_await open_new(one, "a", filled(20000, 'a'));
+    EXPECT_EQ(co_await text_of(one, file, 8190, 4), "aaaa");
+    EXPECT_TRUE((co_await other.write(file, 8192, filled(1, 'b'), {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 8190, 4), "aaba");
+    EXPECT_TRUE((co_await other.append(file, filled(2, 'c'), {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 19998, 10), "aacc");
+    EXPECT_EQ(co_await text_of(one, file, 19998, 4), "aacc");
+    EXPECT_TRUE((co_await other.truncate(file, 19999, {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 19998, 4), "a");
+    EXPECT_TRUE((co_await other.truncate(file, 20002, {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 19998, 4), std::string("a\0\0\0", 4));
+    EXPECT_TRUE(
+        (co_await other.allocate(file, fs::AllocationMode::punch, 4096, 4096, {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 4095, 3), std::string("a\0\0", 3));
+    EXPECT_EQ(co_await text_of(one, file, 0, 2), "aa");
+    EXPECT_TRUE((co_await other.write(file, 4096, filled(4096, 'd'), {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 4095, 3), "add");
+    EXPECT_TRUE((co_await other.unlink(fs::kRootInode, "a", {})).has_value());
+    EXPECT_EQ(co_await text_of(one, file, 4095, 3), "add");
+    EXPECT_GE(Counts(one).reads, 4);
+    co_await one.release(file, 1);
+  });
+}
+
+// A file is overwritten again and again while its blocks, once given up, become another file's at once:
+// a READ sees one of the writes, entirely.
+TEST_P(NovadReads, AreNeverTornNorOfAnotherFile) {
+  const auto platform = perdura::test::make_platform(GetParam(), nodes_for(kNovad, 2));
+  Home home(kNovad, {.size = 1 * MiB, .threads = 2});
+  home.start(*platform);
+  constexpr int kWrites = 400;
+  constexpr std::size_t kSize = 12000;
+  std::atomic<std::uint64_t> inode{0};
+  std::atomic<bool> ended{false};
+  platform->start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await home.make(thread, {});
+    const auto files = co_await home.mount(thread);
+    const auto session = files->attach(thread);
+    const fs::InodeNumber file = co_await open_new(*session, "a", filled(kSize, 'a'));
+    const fs::InodeNumber second = co_await open_new(*session, "b", filled(kSize, '!'));
+    inode = static_cast<std::uint64_t>(file);
+    for (int i = 0; i < kWrites; ++i) {
+      const char letter = static_cast<char>('a' + i % 26);
+      EXPECT_TRUE((co_await session->write(file, 0, filled(kSize, letter), {})).has_value());
+      EXPECT_TRUE((co_await session->write(second, 0, filled(kSize, '!'), {})).has_value());
+    }
+    ended = true;
+    EXPECT_EQ(co_await home.audit(), "");
+  });
+  platform->start(home.client(1), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (inode == 0) co_await sleep_for(Microseconds(20));
+    const auto files = co_await home.mount(thread);
+    const auto session = files->attach(thread);
+    const fs::InodeNumber file{inode.load()};
+    EXPECT_TRUE((co_await session->hold(file)).has_value());
+    while (!ended && !HasFailure()) {
+      const std::string text = co_await text_of(*session, file, 0, kSize);
+      EXPECT_EQ(text.size(), kSize);
+      EXPECT_EQ(text, std::string(kSize, text[0]));
+      EXPECT_NE(text[0], '!');
+    }
+    EXPECT_GT(Counts(*session).reads, 20);
+  });
+  platform->run();
+}
+
+INSTANTIATE_TEST_SUITE_P(Platforms, NovadReads, testing::ValuesIn(perdura::test::platform_names()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace perdura::systems::novad::test
