@@ -74,6 +74,9 @@ TEST(NovadReadsOnAModel, AreOneMessageEachAndTakeNoTimeOfTheServer) {
     EXPECT_EQ(after.rpcs, before.rpcs);
     EXPECT_EQ(after.reads, before.reads + kReads);
     EXPECT_EQ(after.refused, 0);
+    // What goes beyond the end is not tried: a READ that is refused ends a connection.
+    EXPECT_EQ(co_await text_of(*session, file, 64 * KiB - 4, 10), "aaaa");
+    EXPECT_EQ(Counts(*session).refused, 0);
     // A read by a request takes some.
     EXPECT_EQ(co_await text_of(*session, file, 64 * KiB, 10), "");
     EXPECT_GT(platform->local_node(kServer)->cpu_time(), cpu_before);
