@@ -54,12 +54,17 @@ class HistoryJudge {
     if (judged[Condition::acknowledged]) {
       verdict.set(Condition::acknowledged, broken(specification_, changes_alone()));
     }
-    if (judged[Condition::observed]) {
+    const bool judges_order = judged.any_of({Condition::ordered, Condition::atomic});
+    if (judges_order) {
+      verdict.set(Condition::ordered, broken(Buffered<S>{specification_}, calls_));
+    }
+    // If nobody has read anything, what is left of an ordered history contradicts nobody. A search
+    // would try each change with and without an effect.
+    const bool is_ordered = judges_order && verdict.holds(Condition::ordered);
+    if (judged[Condition::observed] && (!is_ordered || was_told())) {
       verdict.set(Condition::observed, broken(specification_, what_was_told()));
     }
-    if (!judged.any_of({Condition::ordered, Condition::atomic})) return verdict;
-    verdict.set(Condition::ordered, broken(Buffered<S>{specification_}, calls_));
-    if (verdict.holds(Condition::ordered) || !judged[Condition::atomic]) return verdict;
+    if (!judges_order || is_ordered || !judged[Condition::atomic]) return verdict;
     verdict.set(Condition::atomic, broken(specification_, what_is_possible()));
     return verdict;
   }
@@ -106,6 +111,12 @@ class HistoryJudge {
     Calls some = calls_;
     std::erase_if(some, [&](const auto& call) { return before(call) && !changes(call); });
     return some;
+  }
+  // True if a client's read was answered before the inspector began.
+  bool was_told() const {
+    return std::any_of(calls_.begin(), calls_.end(), [&](const auto& call) {
+      return before(call) && !changes(call) && call.call.answered;
+    });
   }
   // The answers to clients' reads, and the state that the inspector finds. A change counts as
   // acknowledged only if it was acknowledged before the last read began, since only then can a read

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "services/log/specification.h"
 #include "tests/services/queue.h"
 
 namespace perdura::services::test {
@@ -57,6 +58,29 @@ TEST(HistoryJudge, ToldIsToldThoughNotAcknowledged) {
 
 TEST(HistoryJudge, AProblemIsTheLossOfEverything) {
   EXPECT_EQ(kept(judge({1, 2}, {}, "recovery fails")), "-----");
+}
+
+// Nobody was told anything, so each of the changes may or may not have had an effect: too many ways
+// to try if the history did not tell that all of them had but the ones that were lost.
+TEST(HistoryJudge, DecidesLongHistoriesThatNobodyHasRead) {
+  using Append = LogSpecification::Operation;
+  std::vector<ClientCall<Append>> calls{
+      {{.operation = {.record = 1, .number = 1}, .start = at(0), .end = at(1)}, 0}};
+  LogSpecification::State left;
+  for (std::uint64_t record = 2; record < 30; ++record) {
+    const int start = 200 + 2 * static_cast<int>(record);
+    left.push_back(record);
+    calls.push_back({{.operation = {.record = record, .number = left.size()},
+                      .start = at(start),
+                      .end = at(start + 1)},
+                     0});
+  }
+  const Append read{.kind = Append::Kind::read, .found = left};
+  calls.push_back({{.operation = read, .start = at(999), .end = at(1000)}, kInspector});
+  const Time failures[] = {at(100)};
+  const Verdict verdict = judge_history(LogSpecification{}, calls, kInspector, failures, "");
+  EXPECT_EQ(kept(verdict), "--roa");
+  EXPECT_FALSE(verdict.loss(Condition::observed).undecided);
 }
 
 // Nothing may be lost where nothing has failed, whatever a system promises for failures.
