@@ -29,10 +29,10 @@ class LibpmemlogWriter final : public services::LogWriter {
         PMEMLOG_MIN_POOL, kForLibrary + config.records * std::max(1U, config.largest_record));
     pool_ = pmemlog_create(file_.c_str(), size, 0600);
     if (pool_ == nullptr) {
-      throw UsageError(fmt::format(
-          "{}: libpmemlog cannot make a log of {} bytes: {}; path in [systems.libpmemlog] must be a "
-          "directory with room for it",
-          file_, size, pmemlog_errormsg()));
+      throw UsageError(
+          fmt::format("{}: libpmemlog cannot make a log of {} bytes: {}; path in "
+                      "[systems.libpmemlog] must be a directory with room for it",
+                      file_, size, pmemlog_errormsg()));
     }
   }
   ~LibpmemlogWriter() override {
