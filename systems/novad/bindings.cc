@@ -25,16 +25,35 @@ Bindings::Bindings(Thread& thread, nova::Volume& volume) : thread_(thread), volu
   volume.call_back(*this);
 }
 
-Task<> Bindings::bind(std::uint64_t inode) {
+Task<> Bindings::bind(std::uint64_t inode, fs::Session* files) {
   if (!thread_.endpoint.capabilities().extents) co_return;
   co_await turn_.acquire();
   const auto found = bindings_.find(inode);
   if (found != bindings_.end()) {
     ++found->second.users;
-  } else if (volume_.bind(inode) == std::errc{}) {
+    turn_.release();
+    co_return;
+  }
+  std::unique_ptr<fs::FileMapping> pinned;
+  if (files != nullptr) pinned = co_await pin(inode, *files);
+  bindings_[inode].pinned = std::move(pinned);
+  if (volume_.bind(inode) == std::errc{}) {
     bindings_[inode].users = 1;
+  } else {
+    bindings_.erase(inode);
   }
   turn_.release();
+}
+
+// A file whose holes would need more space than there is cannot be written to in place.
+Task<std::unique_ptr<fs::FileMapping>> Bindings::pin(std::uint64_t inode, fs::Session& files) {
+  const fs::InodeNumber number{inode};
+  const auto attributes = co_await files.attributes(number);
+  if (!attributes || !attributes->is_regular()) co_return nullptr;
+  const Bytes blocks = std::max<Bytes>(1, (attributes->size + fs::kBlock - 1) / fs::kBlock);
+  auto mapped = co_await files.map(number, 0, blocks * fs::kBlock);
+  if (!mapped) co_return nullptr;
+  co_return std::move(*mapped);
 }
 
 // Nova tells of changes until the registration is gone: a block that a local program frees meanwhile
@@ -116,7 +135,8 @@ FileState Bindings::state(std::uint64_t inode) const {
   const auto found = bindings_.find(inode);
   if (found == bindings_.end() || !found->second.map) return {};
   return {.filekey = found->second.map->key.value,
-          .is_whole = found->second.is_whole ? 1U : 0U,
+          .is_whole = static_cast<std::uint16_t>(found->second.is_whole ? 1 : 0),
+          .is_writable = static_cast<std::uint16_t>(found->second.pinned != nullptr ? 1 : 0),
           .size = found->second.size};
 }
 
@@ -129,9 +149,11 @@ void Bindings::cm_init(std::uint64_t inode, Bytes size, std::span<const fs::Mapp
   const std::vector<fabric::Extent> all = to_fabric(extents);
   binding.table = fabric::make_extent_table(all, volume_.region().size());
   note_size(binding, size);
+  const auto access = binding.pinned != nullptr
+                          ? fabric::Access::remote_read | fabric::Access::remote_write
+                          : fabric::Access::remote_read;
   try {
-    binding.map =
-        thread_.endpoint.register_extents(volume_.region(), all, fabric::Access::remote_read);
+    binding.map = thread_.endpoint.register_extents(volume_.region(), all, access);
   } catch (const PlatformError&) {
     // The device has no room for it, so it is read by requests.
   }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -28,10 +29,14 @@ class Bindings final : public nova::LayoutCallbacks {
   Bindings(Thread& thread, nova::Volume& volume);
 
   // For a mount that holds the inode. Does nothing if it is no regular file, or cannot be registered.
-  Task<> bind(std::uint64_t inode);
+  // With `files`, peers may write to what the file has now, in place: then it is mapped, by this
+  // session, and its blocks do not move.
+  Task<> bind(std::uint64_t inode, fs::Session* files);
   // Undoes a bind(). After the last one the filekey is refused, and nothing that the device has begun
   // with it is under way.
   Task<> unbind(std::uint64_t inode);
+  // Must be called before the session ends that bind() was given.
+  void clear() { bindings_.clear(); }
   // Carries out what nova has announced, and frees the blocks that nobody uses any more.
   Task<> settle();
   FileState state(std::uint64_t inode) const;
@@ -48,7 +53,8 @@ class Bindings final : public nova::LayoutCallbacks {
 
  private:
   struct Binding {
-    std::uint64_t users = 0;  // mounts that hold the file
+    std::uint64_t users = 0;                  // mounts that hold the file
+    std::unique_ptr<fs::FileMapping> pinned;  // if peers may write
     Bytes size = 0;
     bool is_whole = false;                 // all bytes of the file are mapped
     std::optional<fabric::ExtentMap> map;  // nothing: the device has no room for it
@@ -62,6 +68,7 @@ class Bindings final : public nova::LayoutCallbacks {
     std::vector<fabric::Extent> extents;
   };
 
+  static Task<std::unique_ptr<fs::FileMapping>> pin(std::uint64_t inode, fs::Session& files);
   Task<> drain();
   Task<> carry_out(const LayoutChange& change);
   Task<> change_map(Binding& binding, const LayoutChange& change);

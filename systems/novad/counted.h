@@ -31,7 +31,9 @@ inline constexpr std::array<services::Event, kEventCount> kEvents{
 inline constexpr std::array kSessionMetrics{
     services::Metric{"rpcs_per_op", "RPCs", "RPCs per operation"},
     services::Metric{"file_reads_per_op", "READs of files", "READs of files per operation"},
-    services::Metric{"refused_reads", "READs refused", "READs of files that were refused"},
+    services::Metric{"file_writes_per_op", "WRITEs of files", "WRITEs of files per operation"},
+    services::Metric{"refused_accesses", "accesses refused",
+                     "READs and WRITEs of files that were refused"},
 };
 
 // The order is that of Server::metrics().

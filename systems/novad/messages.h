@@ -27,8 +27,8 @@ inline constexpr Bytes kMessageRoom = 1 * KiB;
 // One operation reads at most so many bytes; a longer read is several operations.
 inline constexpr Bytes kLongestRead = 1 * GiB;
 
-// A session has a connection for requests, and one for READs of files: a READ that is refused ends its
-// connection.
+// A session has a connection for requests, and one for READs and WRITEs of files: one that is refused
+// ends its connection.
 enum class Purpose : std::uint32_t { requests, files };
 
 // The private data of a connection.
@@ -93,8 +93,9 @@ static_assert(sizeof(MessageHeader) == 40);
 
 // A bound file (bindings.h).
 struct FileState {
-  std::uint32_t filekey = 0;   // 0: it is not bound
-  std::uint32_t is_whole = 0;  // 1: all bytes of the file can be READ
+  std::uint32_t filekey = 0;      // 0: it is not bound
+  std::uint16_t is_whole = 0;     // 1: all bytes of the file can be READ
+  std::uint16_t is_writable = 0;  // 1: and WRITTEN
   Bytes size = 0;
 };
 

@@ -39,6 +39,11 @@ const fs::FsCluster kServerOfNovad{
     .open = open,
 };
 
+// In place nothing is promised about a write before a sync, nor that it is atomic.
+constexpr std::array kChangesGuarantee{
+    services::Setting{.name = "writes", .value = "in-place", .keeps_nothing = true},
+};
+
 }  // namespace
 
 const fs::FsSystem kNovad{
@@ -48,6 +53,7 @@ const fs::FsSystem kNovad{
                       "Networks, Yang, 2019; section 5.3.1",
              .guarantee = "what an operation has done is durable, writes included",
              .level = services::GuaranteeLevel::durable,
+             .changes_guarantee = kChangesGuarantee,
              .parameters = novad::kParameters},
     .promises = {.durable_writes = true, .atomic_writes = true},
     .small = nova::kSmall,

@@ -12,6 +12,7 @@ Parameters Parameters::of(const fs::FsConfig& config) {
   const ParameterReader given("novad", kParameters, config.parameters);
   Parameters result;
   result.sessions = given.number<std::uint32_t>("sessions");
+  result.writes_in_place = given.text("writes") == "in-place";
   if (config.servers.size() != 1 || config.servers[0].role != fs::FsRole::metadata) {
     throw UsageError("novad: has one server, which has the metadata and the data");
   }

@@ -311,7 +311,8 @@ Task<Requests::Outcome> Requests::use_holds(std::uint64_t mount, MessageHeader h
 
 // A file that is held is open: it gets a filekey (section 5.3.1).
 Task<> Requests::note_hold(std::uint64_t mount, std::uint64_t inode) {
-  if (mounts_.add_hold(mount, inode)) co_await bindings_.bind(inode);
+  if (!mounts_.add_hold(mount, inode)) co_return;
+  co_await bindings_.bind(inode, writes_in_place_ ? &files_ : nullptr);
 }
 
 Task<> Requests::end_session(std::uint64_t mount) {

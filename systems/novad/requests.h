@@ -15,7 +15,9 @@ namespace perdura::systems::novad {
 class Requests {
  public:
   // `files`: the server's session.
-  Requests(fs::Session& files, Bindings& bindings) : files_(files), bindings_(bindings) {}
+  // `writes_in_place`: clients may write to the files that they hold by WRITEs.
+  Requests(fs::Session& files, Bindings& bindings, bool writes_in_place)
+      : files_(files), bindings_(bindings), writes_in_place_(writes_in_place) {}
 
   Mounts& mounts() { return mounts_; }
 
@@ -47,6 +49,7 @@ class Requests {
 
   fs::Session& files_;
   Bindings& bindings_;
+  bool writes_in_place_;
   Mounts mounts_;
 };
 

@@ -31,7 +31,7 @@ Server::Server(Thread& thread, const std::string& name, const Parameters& parame
       volume_(std::move(volume)),
       bindings_(thread, volume_->volume()),
       files_(volume_->attach(thread)),
-      requests_(*files_, bindings_),
+      requests_(*files_, bindings_, parameters.writes_in_place),
       buffers_(thread.node.create_region(fmt::format("{} messages", name), buffer_bytes(parameters),
                                          pmem::Medium::dram)),
       memory_(thread.endpoint.register_memory(*buffers_, fabric::Access::local)),

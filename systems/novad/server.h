@@ -22,6 +22,7 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
   // `volume` is mounted, and nobody else uses it.
   Server(Thread& thread, const std::string& name, const Parameters& parameters,
          std::shared_ptr<nova::FileSystem> volume);
+  ~Server() override { bindings_.clear(); }
 
   Task<> serve(Thread& thread) override;
   std::vector<std::uint64_t> events() const override;

@@ -231,22 +231,38 @@ Task<Result<fs::Statistics>> Session::statistics() {
 
 // The registration ends where the file does, so a READ that is not refused is within the file. If the
 // file has grown, only the server knows; so what is not within the file as it was goes to the server.
-Task<bool> Session::read_directly(InodeNumber inode, Bytes offset, std::span<std::byte> into) {
+FileState Session::file_with(InodeNumber inode, Bytes offset, Bytes length) {
   const FileState file = files_->file(inode);
-  if (file.filekey == 0 || file.is_whole == 0 || into.empty() ||
-      into.size() > FileReader::kLongest || offset > file.size ||
-      into.size() > file.size - offset) {
-    co_return false;
-  }
+  const bool is_within = file.is_whole != 0 && length > 0 && length <= FileAccess::kLongest &&
+                         offset <= file.size && length <= file.size - offset;
+  return is_within ? file : FileState{};
+}
+
+Task<bool> Session::read_directly(InodeNumber inode, Bytes offset, std::span<std::byte> into) {
+  const FileState file = file_with(inode, offset, into.size());
+  if (file.filekey == 0) co_return false;
   const bool is_connected = co_await link_.connected();
   if (!is_connected) co_return false;
-  const bool is_read = co_await reader_.read(link_.welcome().server, file.filekey, offset, into);
+  const bool is_read = co_await access_.read(link_.welcome().server, file.filekey, offset, into);
   if (is_read) {
     files_->count(Counted::reads);
   } else {
     files_->forget_file(inode, file.filekey);
   }
   co_return is_read;
+}
+
+// A WRITE cannot clear the bits of the mode.
+Task<bool> Session::write_directly(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+                                   const fs::WriteOptions& options) {
+  const FileState file = file_with(inode, offset, data.size());
+  if (file.filekey == 0 || file.is_writable == 0 || options.clear_set_id) co_return false;
+  const bool is_connected = co_await link_.connected();
+  if (!is_connected) co_return false;
+  const bool is_written =
+      co_await access_.write(link_.welcome().server, file.filekey, offset, data);
+  if (!is_written) files_->forget_file(inode, file.filekey);
+  co_return is_written;
 }
 
 Task<Result<Bytes>> Session::read(InodeNumber inode, Bytes offset, std::span<std::byte> into) {
@@ -269,6 +285,8 @@ Task<Result<Bytes>> Session::read(InodeNumber inode, Bytes offset, std::span<std
 
 Task<Result<void>> Session::write(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
                                   const fs::WriteOptions& options) {
+  const bool is_written = co_await write_directly(inode, offset, data, options);
+  if (is_written) co_return Result<void>();
   const bool is_connected = co_await link_.connected();
   if (is_connected && data.size() > link_.welcome().largest_write) {
     co_return unexpected(co_await why_too_much(inode, offset, data.size()));
@@ -318,8 +336,12 @@ Task<Result<Bytes>> Session::seek(InodeNumber inode, Bytes offset, Seek what) {
   return call_for<Bytes>(Request::seek, inode, std::move(arguments));
 }
 
+// The READ arrives after the WRITEs of the same connection, so the server, which then flushes the file,
+// finds their data in its caches or in memory.
 Task<Result<void>> Session::sync(InodeNumber inode) {
-  return call_without_value(Request::sync, inode, {});
+  std::byte byte{};
+  if (access_.writes() > 0) co_await read_directly(inode, 0, std::span(&byte, 1));
+  co_return co_await call_without_value(Request::sync, inode, {});
 }
 
 Task<Result<void>> Session::sync_all() {

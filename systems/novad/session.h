@@ -7,7 +7,7 @@
 
 #include "services/fs/fs.h"
 #include "systems/novad/client.h"
-#include "systems/novad/file_reader.h"
+#include "systems/novad/file_access.h"
 #include "systems/novad/link.h"
 
 namespace perdura::systems::novad {
@@ -22,7 +22,7 @@ class Session final : public fs::Session {
   Session(std::shared_ptr<FileSystem> files, Thread& thread)
       : files_(std::move(files)),
         link_(thread, files_->server(), files_->mount()),
-        reader_(thread, files_->server()) {}
+        access_(thread, files_->server()) {}
 
   Task<Result<fs::Attributes>> look_up(InodeNumber directory, std::string_view name) override;
   Task<Result<InodeNumber>> parent(InodeNumber directory) override;
@@ -70,8 +70,8 @@ class Session final : public fs::Session {
 
   Task<Result<fs::Statistics>> statistics() override;
   std::vector<double> metrics() const override {
-    return {static_cast<double>(link_.calls()), static_cast<double>(reader_.reads()),
-            static_cast<double>(reader_.refused())};
+    return {static_cast<double>(link_.calls()), static_cast<double>(access_.reads()),
+            static_cast<double>(access_.writes()), static_cast<double>(access_.refused())};
   }
 
  private:
@@ -83,6 +83,10 @@ class Session final : public fs::Session {
                            std::span<const std::byte> data = {});
   Task<Result<void>> call_without_value(Request request, InodeNumber inode, Encoder arguments,
                                         std::span<const std::byte> data = {});
+  // The file if it is known to have all of these bytes, by a filekey; else one without a key.
+  FileState file_with(InodeNumber inode, Bytes offset, Bytes length);
+  Task<bool> write_directly(InodeNumber inode, Bytes offset, std::span<const std::byte> data,
+                            const fs::WriteOptions& options);
   // Reads by a READ, without the server. Returns false if that cannot be done.
   Task<bool> read_directly(InodeNumber inode, Bytes offset, std::span<std::byte> into);
   // Returns the error of a write of more data than the volume has room for.
@@ -90,7 +94,7 @@ class Session final : public fs::Session {
 
   std::shared_ptr<FileSystem> files_;
   Link link_;
-  FileReader reader_;
+  FileAccess access_;
 };
 
 }  // namespace perdura::systems::novad

@@ -2,7 +2,7 @@
 // one harms nobody else.
 #include <functional>
 
-#include "systems/novad/file_reader.h"
+#include "systems/novad/file_access.h"
 #include "tests/systems/novad/support.h"
 
 namespace perdura::systems::novad::test {
@@ -11,7 +11,7 @@ namespace {
 // A connection for requests, and one for READs, without a mount.
 class Intruder {
  public:
-  explicit Intruder(Thread& thread) : link_(thread, kServer, 0), reader_(thread, kServer) {}
+  explicit Intruder(Thread& thread) : link_(thread, kServer, 0), access_(thread, kServer) {}
 
   Task<bool> connect() { return link_.connected(); }
   std::uint64_t life() const { return link_.welcome().server; }
@@ -29,7 +29,12 @@ class Intruder {
   }
   Task<bool> can_read(std::uint64_t life, std::uint32_t filekey, Bytes offset, std::size_t size) {
     into_.resize(size);
-    return reader_.read(life, filekey, offset, into_);
+    return access_.read(life, filekey, offset, into_);
+  }
+
+  Task<bool> can_write(std::uint32_t filekey) {
+    into_.assign(3, std::byte{'x'});
+    return access_.write(life(), filekey, 0, into_);
   }
 
  private:
@@ -39,7 +44,7 @@ class Intruder {
   }
 
   Link link_;
-  FileReader reader_;
+  FileAccess access_;
   std::vector<std::byte> into_;
 };
 
@@ -80,6 +85,16 @@ TEST_P(NovadFilekeys, ReachTheBytesOfTheFileAndNoOthers) {
     EXPECT_TRUE((co_await session.truncate(file, 9000, {})).has_value());
     EXPECT_FALSE(co_await intruder.can_read(state.filekey, 4096, 1)) << "a hole";
     EXPECT_TRUE(co_await intruder.can_read(state.filekey, 0, 100));
+  });
+}
+
+TEST_P(NovadFilekeys, GiveNoRightToWriteUnlessTheFileSystemSaysSo) {
+  run([](fs::Session& session, Intruder& intruder) -> Task<> {
+    const fs::InodeNumber file = co_await open_new(session, "a", filled(5000, 'a'));
+    const FileState state = co_await intruder.hold(file);
+    EXPECT_EQ(state.is_writable, 0U);
+    EXPECT_FALSE(co_await intruder.can_write(state.filekey));
+    EXPECT_EQ(co_await text_of(session, file, 0, 3), "aaa");
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,45 @@ constexpr NodeId kServer = 0;
 
 inline std::vector<std::byte> filled(std::size_t size, char with) {
   return std::vector<std::byte>(size, static_cast<std::byte>(with));
+}
+
+// What a session has counted, in the order of kSessionMetrics.
+struct SessionCounts {
+  explicit SessionCounts(const fs::Session& session)
+      : rpcs(session.metrics()[0]),
+        reads(session.metrics()[1]),
+        writes(session.metrics()[2]),
+        refused(session.metrics()[3]) {}
+  double rpcs;
+  double reads;
+  double writes;
+  double refused;
+};
+
+// Runs `body` with a client's session on the model. The server waits for events, so its CPU takes time
+// only for work; `cpu()` tells how much it has taken.
+using CpuTime = std::function<Picoseconds()>;
+inline void run_with_idle_server(
+    const fs::FsConfig& given,
+    const std::function<Task<>(fs::Session& session, const CpuTime& cpu)>& body) {
+  const auto platform = perdura::test::make_platform("sim", 2);
+  fs::FsConfig config = given;
+  config.servers = {{kServer, fs::FsRole::metadata, 0}};
+  bool is_open = false;
+  platform->start_service(kServer, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    co_await kNovad.make(thread, "home", config);
+    const auto server = co_await kNovad.cluster->open(thread, "home", config);
+    co_await yield();
+    is_open = true;
+    co_await server->serve(thread);
+  });
+  platform->start(1, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (!is_open) co_await sleep_for(Microseconds(20));
+    const auto files = co_await kNovad.mount(thread, "home", config);
+    const auto session = files->attach(thread);
+    co_await body(*session, [&] { return platform->local_node(kServer)->cpu_time(); });
+  });
+  platform->run();
 }
 
 // A new file that the session holds.

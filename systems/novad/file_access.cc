@@ -1,0 +1,81 @@
+#include "systems/novad/file_access.h"
+
+#include <algorithm>
+
+#include "platform/runtime/work.h"
+#include "rpc/messages.h"
+
+namespace perdura::systems::novad {
+
+Task<> FileAccess::connect(std::uint64_t life) {
+  co_await connecting_.acquire();
+  if (connection_ == nullptr || !connection_->works()) {
+    auto connection = std::make_shared<AccessConnection>();
+    const Hello hello{.version = kProtocolVersion, .purpose = Purpose::files, .server = life};
+    const auto bytes = rpc::bytes_of(hello);
+    std::vector<std::byte> data(bytes.begin(), bytes.end());
+    fabric::Connection made = co_await thread_.endpoint.connect(
+        {server_, 0}, {nullptr, &connection->completions}, std::move(data));
+    if (made.status == fabric::Status::success) {
+      connection->queue_pair = std::move(made.queue_pair);
+      connection_ = std::move(connection);
+    }
+  }
+  connecting_.release();
+}
+
+Task<std::shared_ptr<FileAccess::AccessConnection>> FileAccess::connected(std::uint64_t life) {
+  if (connection_ == nullptr || !connection_->works()) co_await connect(life);
+  if (connection_ == nullptr || !connection_->works()) co_return nullptr;
+  co_return connection_;
+}
+
+Task<std::uint32_t> FileAccess::take_room(Bytes size) {
+  co_await turns_.acquire();
+  std::uint32_t number = 0;
+  while (std::find(busy_.begin(), busy_.end(), number) != busy_.end()) ++number;
+  busy_.push_back(number);
+  rooms_[number].grow(thread_, size, fabric::Access::local, "file room", ++rooms_made_);
+  co_return number;
+}
+
+void FileAccess::give_back_room(std::uint32_t number) {
+  std::erase(busy_, number);
+  turns_.release();
+}
+
+Task<bool> FileAccess::read(std::uint64_t life, std::uint32_t filekey, Bytes offset,
+                            std::span<std::byte> into) {
+  const std::shared_ptr<AccessConnection> connection = co_await connected(life);
+  if (connection == nullptr) co_return false;
+  const std::uint32_t number = co_await take_room(into.size());
+  const fabric::LocalBuffer buffer = rooms_[number].buffer(into.size());
+  const fabric::Completion read =
+      co_await connection->queue_pair->read(buffer, {{filekey}, offset});
+  const bool is_read = static_cast<bool>(read);
+  ++(is_read ? reads_ : refused_);
+  if (is_read) {
+    copy_bytes(into, buffer.bytes());
+    charge(Work::copy, into.size());
+  }
+  give_back_room(number);
+  co_return is_read;
+}
+
+Task<bool> FileAccess::write(std::uint64_t life, std::uint32_t filekey, Bytes offset,
+                             std::span<const std::byte> data) {
+  const std::shared_ptr<AccessConnection> connection = co_await connected(life);
+  if (connection == nullptr) co_return false;
+  const std::uint32_t number = co_await take_room(data.size());
+  const fabric::LocalBuffer buffer = rooms_[number].buffer(data.size());
+  copy_bytes(buffer.bytes(), data);
+  charge(Work::copy, data.size());
+  const fabric::Completion written =
+      co_await connection->queue_pair->write(buffer, {{filekey}, offset});
+  const bool is_written = static_cast<bool>(written);
+  ++(is_written ? writes_ : refused_);
+  give_back_room(number);
+  co_return is_written;
+}
+
+}  // namespace perdura::systems::novad
