@@ -1,5 +1,6 @@
 #include "systems/novad/requests.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -260,8 +261,12 @@ Task<Requests::Outcome> Requests::read_data(MessageHeader header, Decoder given,
   }
   const auto length = given.take<Bytes>();
   if (!given.is_complete() || length > room) co_return std::nullopt;
-  const auto read = co_await files_.read(inode, offset, results.extend(length));
-  results.shorten(length - read.value_or(0));
+  // No memory is taken for what the file does not have.
+  const auto attributes = co_await files_.attributes(inode);
+  const Bytes size = attributes && attributes->is_regular() ? attributes->size : 0;
+  const Bytes most = std::min(length, size - std::min(offset, size));
+  const auto read = co_await files_.read(inode, offset, results.extend(most));
+  results.shorten(most - read.value_or(0));
   co_return read ? 0 : code_of(read.error());
 }
 
