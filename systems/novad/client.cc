@@ -20,12 +20,6 @@ Task<> FileSystem::begin(Thread& thread) {
   mount_ = link.welcome().mount;
 }
 
-std::vector<std::uint64_t> FileSystem::events() const {
-  std::vector<std::uint64_t> events;
-  for (const auto& count : counts_) events.push_back(count.load(std::memory_order_relaxed));
-  return events;
-}
-
 void FileSystem::add_hold(fs::InodeNumber inode, const FileState& file) {
   const std::lock_guard guard(lock_);
   HeldFile& held = held_[inode];

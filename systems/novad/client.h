@@ -1,15 +1,12 @@
 // A client's mount, which its threads share.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "services/fs/fs.h"
-#include "systems/novad/counted.h"
 #include "systems/novad/link.h"
 #include "systems/novad/parameters.h"
 
@@ -39,10 +36,6 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   Task<> unmount() override;
   // The server has all that could contradict itself.
   Task<std::string> audit() override { co_return std::string(); }
-  std::vector<std::uint64_t> events() const override;
-  void count(Counted what) {
-    counts_[static_cast<std::size_t>(what)].fetch_add(1, std::memory_order_relaxed);
-  }
 
  private:
   struct HeldFile {
@@ -56,7 +49,6 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   Thread* thread_ = nullptr;  // that mounted, and unmounts
   SpinLock lock_;
   std::map<fs::InodeNumber, HeldFile> held_;
-  std::array<std::atomic<std::uint64_t>, kEventCount> counts_{};
 };
 
 }  // namespace perdura::systems::novad

@@ -11,8 +11,8 @@
 namespace perdura::systems::novad {
 
 // The events that are novad's own.
-enum class Counted : std::size_t { changes = nova::kHappened, reads };
-inline constexpr std::size_t kEventCount = nova::kHappened + 2;
+enum class Counted : std::size_t { changes = nova::kHappened };
+inline constexpr std::size_t kEventCount = nova::kHappened + 1;
 
 // First those of the server's volume, in the order of nova::Happened. The histories of an exploration
 // are shorter where each operation is one over a network.
@@ -24,8 +24,7 @@ inline constexpr std::array<services::Event, kEventCount> kEvents{
      {"journaled operations"},
      {"operations redone from journals", true},
      {"orphans reclaimed", true},
-     {"changes of what is mapped"},
-     {"READs of files"}}};
+     {"changes of what is mapped"}}};
 
 // The order is that of Session::metrics().
 inline constexpr std::array kSessionMetrics{

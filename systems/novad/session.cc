@@ -244,11 +244,7 @@ Task<bool> Session::read_directly(InodeNumber inode, Bytes offset, std::span<std
   const bool is_connected = co_await link_.connected();
   if (!is_connected) co_return false;
   const bool is_read = co_await access_.read(link_.welcome().server, file.filekey, offset, into);
-  if (is_read) {
-    files_->count(Counted::reads);
-  } else {
-    files_->forget_file(inode, file.filekey);
-  }
+  if (!is_read) files_->forget_file(inode, file.filekey);
   co_return is_read;
 }
 
