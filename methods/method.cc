@@ -28,6 +28,11 @@ using pmem::Transport;
 
 using Cell = std::tuple<Transport, PersistenceDomain, bool, Medium, Update, Carrier>;
 
+// The words of a line before its comment.
+std::vector<std::string> words_in(std::string_view line) {
+  return words_of(line.substr(0, line.find('#')));
+}
+
 template <class Value, std::size_t N>
 Value value_of(std::string_view word, const std::array<Value, N>& values, std::size_t line,
                std::string_view text) {
@@ -52,7 +57,7 @@ void each_line(std::string_view text, const Function& function) {
 
 // Parses "method NAME: UPDATE CARRIER".
 Method read_heading(std::string_view line, std::size_t number) {
-  const std::vector<std::string> words = words_of(line);
+  const std::vector<std::string> words = words_in(line);
   if (words.size() != 4 || words[1].back() != ':') {
     throw ProgramError(number, 1,
                        "expected \"method NAME: single|ordered|publish write|write-imm|send\"");
@@ -78,7 +83,7 @@ Taxonomy read_taxonomy() {
   Transport transport = Transport::infiniband;
   bool in_table = false;
   each_line(kTaxonomy, [&](std::string_view line, std::size_t number) {
-    const std::vector<std::string> words = words_of(line.substr(0, line.find('#')));
+    const std::vector<std::string> words = words_in(line);
     if (words.empty()) return;
     if (words[0] == "method") {
       taxonomy.methods.push_back(read_heading(line, number));
@@ -350,7 +355,7 @@ Method read_method(std::string_view text, std::string_view name) {
   std::size_t heading_line = 1;
   std::string steps;  // the heading becomes an empty line, so that line numbers stay right
   each_line(text, [&](std::string_view line, std::size_t number) {
-    const std::vector<std::string> words = words_of(line);
+    const std::vector<std::string> words = words_in(line);
     if (!words.empty() && words[0] == "method") {
       if (has_heading)
         throw ProgramError(number, 1, "a file may hold only one method; this is the second");

@@ -61,8 +61,13 @@ Bytes memory_for(const kv::KvConfig& config, const hstore::Shape& shape) {
          shape.heap.slot_size(sizeof(hstore::TableRoot));
 }
 
+// A list that ends with a comma has an empty last name, which is a mistake.
+std::vector<std::string> names_in(const std::string& list) {
+  return list.empty() ? std::vector<std::string>() : parts_of(list + ',', ',');
+}
+
 std::vector<std::string> plugins_of(const std::string& list) {
-  std::vector<std::string> names = parts_of(list, ',');
+  std::vector<std::string> names = names_in(list);
   try {
     ado::check_plugins(names);
   } catch (const UsageError& error) {
@@ -76,7 +81,7 @@ constexpr unsigned kMostCores = CPU_SETSIZE;
 
 std::vector<unsigned> cores_of(const std::string& list) {
   std::vector<unsigned> cores;
-  for (const std::string& name : parts_of(list, ',')) {
+  for (const std::string& name : names_in(list)) {
     unsigned core = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), core);
     if (error == std::errc() && end == name.data() + name.size() && core >= kMostCores) {
