@@ -1,6 +1,7 @@
 // A client's mount, which its threads share.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +32,11 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   void forget_file(fs::InodeNumber inode, std::uint32_t filekey);
   FileState file(fs::InodeNumber inode);
 
+  // The number of sessions that there are.
+  void session_begins() { ++sessions_; }
+  void session_ends() { --sessions_; }
+  int sessions() const { return sessions_; }
+
   std::unique_ptr<fs::Session> attach(Thread& thread) override;
   // Returns when the server has noticed that the sessions are gone.
   Task<> unmount() override;
@@ -47,6 +53,7 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   Parameters parameters_;
   std::uint64_t mount_ = 0;
   Thread* thread_ = nullptr;  // that mounted, and unmounts
+  std::atomic<int> sessions_{0};
   SpinLock lock_;
   std::map<fs::InodeNumber, HeldFile> held_;
 };

@@ -10,6 +10,7 @@ namespace perdura::systems::novad {
 Task<> FileAccess::connect(std::uint64_t life) {
   co_await connecting_.acquire();
   if (connection_ == nullptr || !connection_->works()) {
+    if (connection_ != nullptr) give_up(*connection_);
     auto connection = std::make_shared<AccessConnection>();
     const Hello hello{.version = kProtocolVersion, .purpose = Purpose::files, .server = life};
     const auto bytes = rpc::bytes_of(hello);
@@ -62,8 +63,8 @@ Task<bool> FileAccess::read(std::uint64_t life, std::uint32_t filekey, Bytes off
   co_return is_read;
 }
 
-Task<bool> FileAccess::write(std::uint64_t life, std::uint32_t filekey, Bytes offset,
-                             std::span<const std::byte> data) {
+Task<bool> FileAccess::write(std::uint64_t life, fs::InodeNumber inode, std::uint32_t filekey,
+                             Bytes offset, std::span<const std::byte> data) {
   const std::shared_ptr<AccessConnection> connection = co_await connected(life);
   if (connection == nullptr) co_return false;
   const std::uint32_t number = co_await take_room(data.size());
@@ -74,8 +75,35 @@ Task<bool> FileAccess::write(std::uint64_t life, std::uint32_t filekey, Bytes of
       co_await connection->queue_pair->write(buffer, {{filekey}, offset});
   const bool is_written = static_cast<bool>(written);
   ++(is_written ? writes_ : refused_);
+  if (is_written) {
+    connection->unsettled[inode] = ++connection->written;
+    connection->last = {{filekey}, offset};
+  }
   give_back_room(number);
   co_return is_written;
+}
+
+void FileAccess::give_up(AccessConnection& connection) {
+  for (const auto& [inode, number] : std::exchange(connection.unsettled, {})) lost_.insert(inode);
+}
+
+// The READ takes effect after the WRITEs of the same connection. It reads what the last of them has
+// written, and if that was cut off, nobody knows about the others either.
+Task<> FileAccess::settle() {
+  const std::shared_ptr<AccessConnection> connection = connection_;
+  if (connection == nullptr || connection->unsettled.empty()) co_return;
+  const std::uint64_t written = connection->written;
+  const std::uint32_t number = co_await take_room(1);
+  const fabric::Completion read =
+      co_await connection->queue_pair->read(rooms_[number].buffer(1), connection->last);
+  give_back_room(number);
+  const bool is_read = static_cast<bool>(read);
+  ++(is_read ? reads_ : refused_);
+  if (is_read) {
+    std::erase_if(connection->unsettled, [&](const auto& each) { return each.second <= written; });
+  } else {
+    give_up(*connection);
+  }
 }
 
 }  // namespace perdura::systems::novad

@@ -4,11 +4,15 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "platform/platform.h"
+#include "services/fs/fs.h"
 #include "systems/novad/messages.h"
 #include "systems/novad/room.h"
 
@@ -26,9 +30,16 @@ class FileAccess {
   Task<bool> read(std::uint64_t life, std::uint32_t filekey, Bytes offset,
                   std::span<std::byte> into);
 
-  // Returns when the server's device has the data.
-  Task<bool> write(std::uint64_t life, std::uint32_t filekey, Bytes offset,
+  // Returns when the server's device has the data, which may be in memory only later.
+  Task<bool> write(std::uint64_t life, fs::InodeNumber inode, std::uint32_t filekey, Bytes offset,
                    std::span<const std::byte> data);
+
+  // Waits until all data that has been written is in the server's memory or caches. Afterwards
+  // lost() tells of which files that is not known, because a connection has broken in between: it
+  // returns true once for each, and lost_any() for all of them together.
+  Task<> settle();
+  bool lost(fs::InodeNumber inode) { return lost_.erase(inode) != 0; }
+  bool lost_any() { return !std::exchange(lost_, {}).empty(); }
 
   std::uint64_t reads() const { return reads_; }
   std::uint64_t writes() const { return writes_; }
@@ -38,10 +49,16 @@ class FileAccess {
   struct AccessConnection {
     fabric::CompletionQueue completions;
     std::unique_ptr<fabric::QueuePair> queue_pair;
+    // The files with WRITEs that no READ has followed yet, each with the number of its last WRITE,
+    // and where the last WRITE of all went to.
+    std::map<fs::InodeNumber, std::uint64_t> unsettled;
+    std::uint64_t written = 0;
+    fabric::RemoteAddress last;
     bool works() const { return queue_pair != nullptr && queue_pair->connected(); }
   };
 
   Task<> connect(std::uint64_t life);
+  void give_up(AccessConnection& connection);
   // Returns null if there can be no connection.
   Task<std::shared_ptr<AccessConnection>> connected(std::uint64_t life);
   Task<std::uint32_t> take_room(Bytes size);
@@ -55,6 +72,7 @@ class FileAccess {
   Semaphore turns_{kCalls};
   std::uint64_t rooms_made_ = 0;
   std::shared_ptr<AccessConnection> connection_;  // lives until its last READ has ended
+  std::set<fs::InodeNumber> lost_;
   std::uint64_t reads_ = 0;
   std::uint64_t writes_ = 0;
   std::uint64_t refused_ = 0;

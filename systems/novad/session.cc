@@ -256,9 +256,12 @@ Task<bool> Session::write_directly(InodeNumber inode, Bytes offset, std::span<co
   const bool is_connected = co_await link_.connected();
   if (!is_connected) co_return false;
   const bool is_written =
-      co_await access_.write(link_.welcome().server, file.filekey, offset, data);
+      co_await access_.write(link_.welcome().server, inode, file.filekey, offset, data);
   if (!is_written) files_->forget_file(inode, file.filekey);
-  co_return is_written;
+  if (!is_written || files_->sessions() == 1) co_return is_written;
+  // Another session may sync the file, and cannot tell whether this one's data has arrived.
+  co_await access_.settle();
+  co_return !access_.lost(inode);
 }
 
 Task<Result<Bytes>> Session::read(InodeNumber inode, Bytes offset, std::span<std::byte> into) {
@@ -332,16 +335,22 @@ Task<Result<Bytes>> Session::seek(InodeNumber inode, Bytes offset, Seek what) {
   return call_for<Bytes>(Request::seek, inode, std::move(arguments));
 }
 
-// The READ arrives after the WRITEs of the same connection, so the server, which then flushes the file,
-// finds their data in its caches or in memory.
+// The server flushes a file when the data of all WRITEs is in its memory or caches. If that is not
+// known, the file may be durable or not, so the sync fails.
 Task<Result<void>> Session::sync(InodeNumber inode) {
-  std::byte byte{};
-  if (access_.writes() > 0) co_await read_directly(inode, 0, std::span(&byte, 1));
-  co_return co_await call_without_value(Request::sync, inode, {});
+  co_await access_.settle();
+  const bool is_lost = access_.lost(inode);
+  const auto synced = co_await call_without_value(Request::sync, inode, {});
+  if (synced && is_lost) co_return unexpected(std::errc::io_error);
+  co_return synced;
 }
 
 Task<Result<void>> Session::sync_all() {
-  return call_without_value(Request::sync, InodeNumber{}, {});
+  co_await access_.settle();
+  const bool is_lost = access_.lost_any();
+  const auto synced = co_await call_without_value(Request::sync, InodeNumber{}, {});
+  if (synced && is_lost) co_return unexpected(std::errc::io_error);
+  co_return synced;
 }
 
 // --- holds

@@ -22,7 +22,12 @@ class Session final : public fs::Session {
   Session(std::shared_ptr<FileSystem> files, Thread& thread)
       : files_(std::move(files)),
         link_(thread, files_->server(), files_->mount()),
-        access_(thread, files_->server()) {}
+        access_(thread, files_->server()) {
+    files_->session_begins();
+  }
+  ~Session() override { files_->session_ends(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   Task<Result<fs::Attributes>> look_up(InodeNumber directory, std::string_view name) override;
   Task<Result<InodeNumber>> parent(InodeNumber directory) override;

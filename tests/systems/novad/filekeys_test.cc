@@ -34,7 +34,7 @@ class Intruder {
 
   Task<bool> can_write(std::uint32_t filekey) {
     into_.assign(3, std::byte{'x'});
-    return access_.write(life(), filekey, 0, into_);
+    return access_.write(life(), fs::InodeNumber{}, filekey, 0, into_);
   }
 
  private:

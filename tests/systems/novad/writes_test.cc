@@ -2,6 +2,9 @@
 // clients write to.
 #include <functional>
 
+#include "explore/explored.h"
+#include "platform/sim/failures.h"
+#include "platform/sim/sim_platform.h"
 #include "tests/systems/novad/support.h"
 
 namespace perdura::systems::novad::test {
@@ -100,6 +103,96 @@ TEST_P(NovadWrites, NeverReachAnotherFile) {
     }
     EXPECT_EQ(co_await text_of(other, second, 0, 40000), std::string(40000, 'b'));
   });
+}
+// Any session of a mount may sync, and only a READ of the one that has written tells that the data has
+// arrived.
+TEST_P(NovadWrites, OfAMountWithSeveralSessionsAreFollowedByARead) {
+  const auto platform = perdura::test::make_platform(GetParam(), nodes_for(kNovad, 1));
+  Home home(kNovad, kInPlace);
+  home.start(*platform);
+  platform->start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await home.make(thread, {});
+    const auto files = co_await home.mount(thread);
+    const auto session = files->attach(thread);
+    const fs::InodeNumber file = co_await open_new(*session, "a", filled(10000, 'a'));
+    for (const bool alone : {true, false}) {
+      const auto other = alone ? nullptr : files->attach(thread);
+      const SessionCounts before(*session);
+      EXPECT_TRUE((co_await session->write(file, 0, filled(10, 'b'), {})).has_value());
+      const SessionCounts after(*session);
+      EXPECT_EQ(after.writes, before.writes + 1);
+      EXPECT_EQ(after.reads, before.reads + (alone ? 0 : 1));
+    }
+  });
+  platform->run();
+}
+
+// A WRITE that has been acknowledged may not be in memory yet; a READ after it on the same connection
+// tells that it is. Without the connection nobody can tell, and a sync must not succeed.
+TEST_P(NovadWrites, AreNotSyncedIfTheirConnectionHasBroken) {
+  for (const bool is_replaced : {false, true}) {
+    run([is_replaced](fs::Session& one, fs::Session& other) -> Task<> {
+      const fs::InodeNumber file = co_await open_new(one, "a", filled(10000, 'a'));
+      const fs::InodeNumber second = co_await open_new(one, "b", filled(10000, 'a'));
+      const fs::InodeNumber third = co_await open_new(one, "c", filled(10000, 'a'));
+      EXPECT_TRUE((co_await one.write(file, 0, filled(100, 'b'), {})).has_value());
+      EXPECT_TRUE((co_await one.write(second, 0, filled(100, 'b'), {})).has_value());
+      // A WRITE that is refused ends the connection; the next READ makes another.
+      EXPECT_TRUE((co_await other.truncate(third, 0, {})).has_value());
+      EXPECT_TRUE((co_await one.write(third, 5000, filled(10, 'b'), {})).has_value());
+      EXPECT_EQ(SessionCounts(one).refused, 1);
+      if (is_replaced) {
+        EXPECT_EQ(co_await text_of(one, file, 99, 2), "ba");
+      }
+      EXPECT_EQ((co_await one.sync(file)), tl::unexpected(std::errc::io_error));
+      EXPECT_EQ((co_await one.sync_all()), tl::unexpected(std::errc::io_error));
+      // It is said once of each file. What was written by a request is known to be there.
+      EXPECT_TRUE((co_await one.sync(second)).has_value());
+      EXPECT_TRUE((co_await one.sync(third)).has_value());
+      EXPECT_TRUE((co_await one.write(file, 0, filled(100, 'c'), {})).has_value());
+      EXPECT_TRUE((co_await one.sync(file)).has_value());
+      EXPECT_TRUE((co_await one.sync_all()).has_value());
+    });
+  }
+}
+
+// The power of the server fails after a sync, and leaves as little as it may.
+TEST(NovadWritesOnAModel, AreDurableAfterASync) {
+  for (const pmem::PersistenceModel& model : explore::explored_models()) {
+    sim::SimPlatform platform(perdura::test::erda_testbed(), 3);
+    platform.track_durability(model);
+    Home home(kNovad, kInPlace);
+    home.start(platform);
+    fs::InodeNumber file{};
+    bool has_failed = false;
+    platform.start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      co_await home.make(thread, {});
+      const auto files = co_await home.mount(thread);
+      const auto session = files->attach(thread);
+      file = co_await open_new(*session, "a", filled(10000, 'a'));
+      EXPECT_TRUE((co_await session->write(file, 100, filled(5000, 'b'), {})).has_value());
+      EXPECT_EQ(SessionCounts(*session).writes, 1);
+      EXPECT_TRUE((co_await session->sync(file)).has_value());
+      EXPECT_EQ(SessionCounts(*session).reads, 1) << "it tells that the data has arrived";
+      platform.at(thread.executor.now(), [&] {
+        pmem::LeastChoices least;
+        platform.fail_power(kServer, least);
+        home.start(platform);
+        has_failed = true;
+      });
+      while (!has_failed) co_await sleep_for(Microseconds(1));
+    });
+    platform.start(home.client(1), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      while (!has_failed) co_await sleep_for(Microseconds(1));
+      co_await home.wait();
+      const auto files = co_await home.mount(thread);
+      const auto session = files->attach(thread);
+      EXPECT_EQ(co_await text_of(*session, file, 0, 10000),
+                std::string(100, 'a') + std::string(5000, 'b') + std::string(4900, 'a'))
+          << explore::explored_name(model);
+    });
+    platform.run();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Platforms, NovadWrites, testing::ValuesIn(perdura::test::platform_names()),
