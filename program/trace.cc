@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "bench/trace/scheme_table.h"
@@ -68,34 +67,18 @@ harness::ExitCode show(const TraceArguments& arguments) {
 }
 
 harness::ExitCode pack(const TraceArguments& arguments) {
-  if (kind_of(arguments.file) != PathKind::file) {
-    throw UsageError(fmt::format("trace: {}: {}", arguments.file, not_a_file(arguments.file)));
-  }
-  std::ifstream text(arguments.file);
-  if (!text) {
-    throw UsageError(fmt::format("trace: {}: {}", arguments.file, not_a_file(arguments.file)));
-  }
   const std::string problem = harness::problem_with_output_file(arguments.made);
   if (!problem.empty()) throw UsageError(fmt::format("trace: {}: {}", arguments.made, problem));
   // A trace that was there before stays until the new one is whole.
   const bool is_plain = kind_of(arguments.made) != PathKind::other;
   const std::string made = arguments.made + (is_plain ? ".tmp" : "");
   TraceWriter writer(made);
-  std::uint64_t number = 0;
   try {
-    for (std::string line; std::getline(text, line);) {
-      ++number;
-      add_trace_line(line, writer);
-    }
-    // A read that failed, or memory that was refused, must not pass for the end of the file.
-    if (text.bad()) {
-      throw PlatformError(
-          fmt::format("trace: {}: cannot be read beyond line {}", arguments.file, number));
-    }
+    add_trace_lines(arguments.file, writer);
     writer.finish();
   } catch (const UsageError& error) {
     if (is_plain) std::remove(made.c_str());
-    throw UsageError(fmt::format("trace: {}:{}: {}", arguments.file, number, error.what()));
+    throw UsageError(fmt::format("trace: {}", error.what()));
   } catch (...) {
     if (is_plain) std::remove(made.c_str());
     throw;

@@ -95,31 +95,17 @@ TranslationScheme scheme_of(const Point& point) {
   throw std::logic_error("no such scheme of translation");
 }
 
-// A trace as text, packed into a file of its own for as long as this exists.
-class PackedTrace {
+// A new file that is removed with this object.
+class TemporaryFile {
  public:
-  explicit PackedTrace(const std::filesystem::path& text) {
-    std::ifstream in(text);
-    path_ = (std::filesystem::temp_directory_path() / "perdura-trace-XXXXXX").string();
+  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "perdura-XXXXXX").string()) {
     const int file = mkstemp(path_.data());
     if (file < 0) throw PlatformError(fmt::format("{}: cannot be made", path_));
     close(file);
-    fs::TraceWriter writer(path_);
-    std::uint64_t number = 0;
-    for (std::string line; std::getline(in, line);) {
-      ++number;
-      try {
-        fs::add_trace_line(line, writer);
-      } catch (const UsageError& error) {
-        throw UsageError(fmt::format("{}:{}: {}", text.string(), number, error.what()));
-      }
-    }
-    if (!in.eof()) throw PlatformError(fmt::format("{}: cannot be read", text.string()));
-    writer.finish();
   }
-  ~PackedTrace() { std::remove(path_.c_str()); }
-  PackedTrace(const PackedTrace&) = delete;
-  PackedTrace& operator=(const PackedTrace&) = delete;
+  ~TemporaryFile() { std::remove(path_.c_str()); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:
@@ -133,8 +119,13 @@ bool is_packed(const std::filesystem::path& file) {
 }
 
 void replay_file(const std::filesystem::path& file, std::span<TranslationReplay> into) {
-  std::optional<PackedTrace> packed;
-  if (!is_packed(file)) packed.emplace(file);
+  std::optional<TemporaryFile> packed;
+  if (!is_packed(file)) {
+    packed.emplace();
+    fs::TraceWriter writer(packed->path());
+    fs::add_trace_lines(file.string(), writer);
+    writer.finish();
+  }
   fs::TraceReader trace(packed ? packed->path() : file.string());
   replay_trace(trace, into);
 }

@@ -21,7 +21,8 @@ class LogClient {
   // Appends a record and returns its number, once it is as durable as the options say. While the
   // log is full, waits until the server has applied records.
   Task<tl::expected<std::uint64_t, services::LogError>> append(std::span<const std::byte> payload);
-  const Position& tail() const { return tail_; }
+  // The number of records.
+  std::uint64_t tail() const { return tail_.number; }
 
  private:
   LogClient(Thread& thread, const Options& options);

@@ -3,15 +3,13 @@
 #include "systems/filemr_log/client.h"
 #include "systems/filemr_log/filemr_log.h"
 #include "systems/filemr_log/server.h"
+#include "systems/log_of_server.h"
 #include "systems/parameter_reader.h"
 
 namespace perdura::systems {
 namespace {
 
 using services::Setting;
-
-// The interval at which the server looks for records to apply.
-constexpr Picoseconds kLook = Microseconds(20);
 
 constexpr Parameter kParameters[] = {
     {.name = "flush",
@@ -34,44 +32,7 @@ filemr_log::Options options_of(const services::LogConfig& config) {
           .persistence = filemr_log::persistence_of(config.method)};
 }
 
-class Store final : public services::LogStore {
- public:
-  Store(Thread& thread, const std::string& name, const services::LogConfig& config,
-        services::ApplyRecord apply)
-      : server_(std::make_shared<filemr_log::LogServer>(thread, name, options_of(config),
-                                                        std::move(apply))) {}
-  Task<> serve() override { return server_->serve(kLook); }
-  std::uint64_t applied() const override { return server_->applied(); }
-  Task<> apply_all() override { return server_->apply_all(); }
-
- private:
-  std::shared_ptr<filemr_log::LogServer> server_;
-};
-
-class Writer final : public services::LogWriter {
- public:
-  explicit Writer(std::unique_ptr<filemr_log::LogClient> client) : client_(std::move(client)) {}
-  Task<tl::expected<std::uint64_t, services::LogError>> append(
-      std::span<const std::byte> payload) override {
-    return client_->append(payload);
-  }
-  std::uint64_t tail() const override { return client_->tail().number; }
-
- private:
-  std::unique_ptr<filemr_log::LogClient> client_;
-};
-
-std::unique_ptr<services::LogStore> open(Thread& thread, std::string name,
-                                         const services::LogConfig& config,
-                                         services::ApplyRecord apply) {
-  return std::make_unique<Store>(thread, name, config, std::move(apply));
-}
-
-Task<std::unique_ptr<services::LogWriter>> connect(Thread& thread, fabric::Address server,
-                                                   services::LogConfig config) {
-  auto client = co_await filemr_log::LogClient::connect(thread, server, options_of(config));
-  co_return std::make_unique<Writer>(std::move(client));
-}
+using Log = LogOfServer<filemr_log::LogServer, filemr_log::LogClient, options_of>;
 
 }  // namespace
 
@@ -88,8 +49,8 @@ const services::LogSystem kFileMrLog{
     .published = published,
     // The method of a WRITE, whose place the APPEND takes.
     .append = methods::UpdateNeeds{.carrier = methods::Carrier::write},
-    .open = open,
-    .connect = connect,
+    .open = Log::open,
+    .connect = Log::connect,
 };
 
 }  // namespace perdura::systems

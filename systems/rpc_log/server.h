@@ -23,7 +23,10 @@ class LogServer : public std::enable_shared_from_this<LogServer> {
   // this often; does not return.
   Task<> serve(Picoseconds look);
 
-  void apply_all() { log_.apply_some(~std::uint64_t{0}, apply_); }
+  Task<> apply_all() {
+    log_.apply_some(~std::uint64_t{0}, apply_);
+    co_return;
+  }
   // The number of records that have been applied.
   std::uint64_t applied() const { return log_.head(); }
 

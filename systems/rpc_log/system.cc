@@ -1,5 +1,6 @@
 #include <array>
 
+#include "systems/log_of_server.h"
 #include "systems/parameter_reader.h"
 #include "systems/rpc_log/client.h"
 #include "systems/rpc_log/rpc_log.h"
@@ -9,9 +10,6 @@ namespace perdura::systems {
 namespace {
 
 constexpr std::string_view kName = "rpc-log";
-
-// The interval at which the server looks for records to apply.
-constexpr Picoseconds kLook = Microseconds(20);
 
 constexpr Parameter kParameters[] = {
     {.name = "polled",
@@ -34,47 +32,7 @@ rpc_log::Options options_of(const services::LogConfig& config) {
           .polls = parameters.flag("polled")};
 }
 
-class Store final : public services::LogStore {
- public:
-  Store(Thread& thread, const std::string& name, const services::LogConfig& config,
-        services::ApplyRecord apply)
-      : server_(std::make_shared<rpc_log::LogServer>(thread, name, options_of(config),
-                                                     std::move(apply))) {}
-  Task<> serve() override { return server_->serve(kLook); }
-  std::uint64_t applied() const override { return server_->applied(); }
-  Task<> apply_all() override {
-    server_->apply_all();
-    co_return;
-  }
-
- private:
-  std::shared_ptr<rpc_log::LogServer> server_;
-};
-
-class Writer final : public services::LogWriter {
- public:
-  explicit Writer(std::unique_ptr<rpc_log::LogClient> client) : client_(std::move(client)) {}
-  Task<tl::expected<std::uint64_t, services::LogError>> append(
-      std::span<const std::byte> payload) override {
-    return client_->append(payload);
-  }
-  std::uint64_t tail() const override { return client_->tail(); }
-
- private:
-  std::unique_ptr<rpc_log::LogClient> client_;
-};
-
-std::unique_ptr<services::LogStore> open(Thread& thread, std::string name,
-                                         const services::LogConfig& config,
-                                         services::ApplyRecord apply) {
-  return std::make_unique<Store>(thread, name, config, std::move(apply));
-}
-
-Task<std::unique_ptr<services::LogWriter>> connect(Thread& thread, fabric::Address server,
-                                                   services::LogConfig config) {
-  auto client = co_await rpc_log::LogClient::connect(thread, server, options_of(config));
-  co_return std::make_unique<Writer>(std::move(client));
-}
+using Log = LogOfServer<rpc_log::LogServer, rpc_log::LogClient, options_of>;
 
 }  // namespace
 
@@ -88,8 +46,8 @@ const services::LogSystem kRpcLog{
              .changes_guarantee = kChangesGuarantee,
              .parameters = kParameters},
     .published = published,
-    .open = open,
-    .connect = connect,
+    .open = Log::open,
+    .connect = Log::connect,
 };
 
 }  // namespace perdura::systems

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 
 #include "platform/base/error.h"
+#include "platform/base/path_kind.h"
 #include "platform/base/printable.h"
 
 namespace perdura::fs {
@@ -106,6 +108,27 @@ void add_trace_line(std::string_view line, TraceWriter& writer) {
   }
   if (!word_of(line).empty()) throw UsageError("more words follow than the record has");
   writer.add(record);
+}
+
+void add_trace_lines(const std::string& file, TraceWriter& writer) {
+  if (kind_of(file) != PathKind::file) {
+    throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
+  }
+  std::ifstream text(file);
+  if (!text) throw UsageError(fmt::format("{}: {}", file, not_a_file(file)));
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(text, line);) {
+    ++number;
+    try {
+      add_trace_line(line, writer);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}:{}: {}", file, number, error.what()));
+    }
+  }
+  // A read that failed, or memory that was refused, must not pass for the end of the file.
+  if (text.bad()) {
+    throw PlatformError(fmt::format("{}: cannot be read beyond line {}", file, number));
+  }
 }
 
 }  // namespace perdura::fs

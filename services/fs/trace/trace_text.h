@@ -23,4 +23,8 @@ std::string trace_line(const TraceRecord& record, const TracedFile& file);
 // Adds what a line says. Throws UsageError that says what is wrong with it.
 void add_trace_line(std::string_view line, TraceWriter& writer);
 
+// Adds all lines of a file. Throws UsageError, which begins with the file and the line, if one is
+// wrong or the file cannot be opened, and PlatformError if it cannot be read to its end.
+void add_trace_lines(const std::string& file, TraceWriter& writer);
+
 }  // namespace perdura::fs

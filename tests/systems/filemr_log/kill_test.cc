@@ -83,10 +83,10 @@ class Cluster {
           co_await sleep_for(Microseconds(100));
           continue;
         }
-        if (log->tail().number < shared.acknowledged) ++shared.wrong;
+        if (log->tail() < shared.acknowledged) ++shared.wrong;
         ++shared.connections;
         for (;;) {
-          const auto payload = record(log->tail().number + 1);
+          const auto payload = record(log->tail() + 1);
           const auto appended = co_await log->append(payload);
           if (!appended) break;
           shared.acknowledged = *appended;
