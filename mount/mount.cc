@@ -202,8 +202,8 @@ class Mount {
     co_await work(*session);
   }
 
-  // Servers may be starting, or a mirror taking the place of one that has failed: they refuse clients
-  // until they know who is to serve them.
+  // Servers may be starting, or a mirror taking the place of one that has failed: they refuse
+  // clients until they know who is to serve them.
   Task<> open_files(Thread& thread, const fs::FsConfig& config) {
     const Time until = thread.executor.now() + kForServers;
     for (;;) {
@@ -219,8 +219,8 @@ class Mount {
     }
   }
 
-  // Connects the thread's session, if it needs servers: one that finds no room there later would make
-  // some calls of programs fail.
+  // Connects the thread's session, if it needs servers: one that finds no room there later would
+  // make some calls of programs fail.
   Task<std::unique_ptr<fs::Session>> attach(Thread& thread) {
     std::unique_ptr<fs::Session> session = files_->attach(thread);
     try {

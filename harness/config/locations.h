@@ -2,8 +2,8 @@
 //
 // A name is looked up as experiments/NAME.toml, profiles/NAME.toml, sites/NAME.toml or
 // workloads/NAME or workloads/traces/NAME.txt in the program's folders
-// (harness/program/data_folders.h). A name that contains a '/' or ends in .toml is a path and is not
-// looked up.
+// (harness/program/data_folders.h). A name that contains a '/' or ends in .toml is a path and is
+// not looked up.
 #pragma once
 
 #include <filesystem>

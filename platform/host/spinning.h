@@ -1,9 +1,9 @@
 // How long a thread that has no work looks for some before it sleeps.
 //
 // If the work comes from a thread on another core, spinning for some microseconds saves the time of
-// falling asleep and being woken. If it comes from a thread that needs this core, that one cannot begin
-// before this one sleeps. A thread does not know which it is, but its last spins tell: after some in
-// vain it sleeps at once, and spins only now and then to find out whether that has changed.
+// falling asleep and being woken. If it comes from a thread that needs this core, that one cannot
+// begin before this one sleeps. A thread does not know which it is, but its last spins tell: after
+// some in vain it sleeps at once, and spins only now and then to find out whether that has changed.
 #pragma once
 
 #include <algorithm>

@@ -68,8 +68,8 @@ void Volume::unbind(std::uint64_t number) {
   callbacks_->cm_destroy(number);
 }
 
-// One change is announced for each file, although it may contain more than what has changed: whoever
-// sees it sees all of the operation.
+// One change is announced for each file, although it may contain more than what has changed:
+// whoever sees it sees all of the operation.
 void Volume::tell_of_layouts(const Context& context) {
   for (Inode* const inode : context.changed) {
     if (!inode->is_bound) continue;

@@ -89,9 +89,9 @@ std::errc Volume::commit(Context& context, Urgency urgency, bool is_applied_late
   return {};
 }
 
-// Does what only volumes with an owner, with a delay or with callbacks need when an operation has taken effect. The
-// pages of new entries are marked before the release of what entries replace, since one operation may
-// write to a page and replace it.
+// Does what only volumes with an owner, with a delay or with callbacks need when an operation has
+// taken effect. The pages of new entries are marked before the release of what entries replace,
+// since one operation may write to a page and replace it.
 void Volume::tell_others(const Context& context) {
   if (is_delaying()) free_waiting(Executor::current().now());
   if (geometry_.owner == nullptr) return;

@@ -1,5 +1,5 @@
-// The settings with which failures are tried in a file system of nova, and in systems that are built on
-// its volumes.
+// The settings with which failures are tried in a file system of nova, and in systems that are
+// built on its volumes.
 #pragma once
 
 #include <array>

@@ -100,8 +100,8 @@ class LayoutCallbacks;
 class Volume;
 
 // Locks up to four inodes and makes sure that they are in DRAM. Readers share the locks; but if the
-// log of one of the inodes has yet to be read, or entries of it have yet to be applied, the locks are
-// taken exclusively.
+// log of one of the inodes has yet to be read, or entries of it have yet to be applied, the locks
+// are taken exclusively.
 class Locked {
  public:
   // Appending is changing by append() alone, which leaves entries that wait as they are.
@@ -141,8 +141,8 @@ class Volume {
   pmem::Region& region() { return region_; }
   const Geometry& geometry() const { return geometry_; }
   Allocator& blocks() { return blocks_; }
-  // When the oldest of the blocks and pages that wait (Parameters::free_delay) will be free; nothing
-  // if none waits. An operation that has no space may succeed then.
+  // When the oldest of the blocks and pages that wait (Parameters::free_delay) will be free;
+  // nothing if none waits. An operation that has no space may succeed then.
   std::optional<Time> next_free();
   // The number of the owner's pages that wait.
   std::uint64_t waiting_pages();
@@ -183,18 +183,18 @@ class Volume {
   // inodes in DRAM. If there is no space for the entries, returns no_space_on_device and changes
   // nothing; the caller then calls undo().
   std::errc commit(Context& context, Urgency urgency) { return commit(context, urgency, false); }
-  // Adds entries that somebody else has made to the log of a locked inode and commits them, together.
-  // They may be of the types write, size and attributes, one line each; all is given but the
-  // checksums, which depend on the place. Who does not know the link count sets kKeepsLinks, and who
-  // does not know whether others have extended the file, kExtends. The pages of write entries count
-  // as used from then on. If an entry is impossible, it returns invalid_argument; it may also return
-  // an error of use() or commit(). After an error nothing has changed.
+  // Adds entries that somebody else has made to the log of a locked inode and commits them,
+  // together. They may be of the types write, size and attributes, one line each; all is given but
+  // the checksums, which depend on the place. Who does not know the link count sets kKeepsLinks,
+  // and who does not know whether others have extended the file, kExtends. The pages of write
+  // entries count as used from then on. If an entry is impossible, it returns invalid_argument; it
+  // may also return an error of use() or commit(). After an error nothing has changed.
   std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
                    Urgency urgency);
   // The same, but leaves it to others to apply the entries to the inode in DRAM, and to free what
-  // they replace: to whoever locks the inode next, other than for appending, or to catch_up(). Until
-  // then garbage in the log stays. The inode must be locked for appending or for changing; nothing
-  // but its tail may be looked at before the lock is given back.
+  // they replace: to whoever locks the inode next, other than for appending, or to catch_up().
+  // Until then garbage in the log stays. The inode must be locked for appending or for changing;
+  // nothing but its tail may be looked at before the lock is given back.
   std::errc append(Context& context, Inode& inode, std::span<const std::byte> entries,
                    Urgency urgency, Later);
   // Applies the entries that wait, if there are any, to a locked inode.

@@ -56,8 +56,8 @@ Task<std::unique_ptr<fs::FileMapping>> Bindings::pin(std::uint64_t inode, fs::Se
   co_return std::move(*mapped);
 }
 
-// Nova tells of changes until the registration is gone: a block that a local program frees meanwhile
-// must not become another file's while peers can READ it.
+// Nova tells of changes until the registration is gone: a block that a local program frees
+// meanwhile must not become another file's while peers can READ it.
 Task<> Bindings::unbind(std::uint64_t inode) {
   co_await turn_.acquire();
   const auto found = bindings_.find(inode);

@@ -1,11 +1,11 @@
 // The server's bound files: each is a registration of the file's extents with the server's device,
 // whose key is the filekey (section 5.1.1). Peers address it by offsets in the file.
 //
-// Nova announces what changes (nova/layout_callbacks.h); settle() carries it out. A change of several
-// extents is not atomic at the device, so the whole range is unmapped first: a READ of both old and new
-// data is refused, and its client asks by a request. The server settles before each operation, so
-// that none meets blocks that the device still uses, and again before the answer: whoever has seen the
-// effect of an operation, READs no older data.
+// Nova announces what changes (nova/layout_callbacks.h); settle() carries it out. A change of
+// several extents is not atomic at the device, so the whole range is unmapped first: a READ of both
+// old and new data is refused, and its client asks by a request. The server settles before each
+// operation, so that none meets blocks that the device still uses, and again before the answer:
+// whoever has seen the effect of an operation, READs no older data.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ class Bindings final : public nova::LayoutCallbacks {
   // Belongs to the thread. The volume must have no session yet.
   Bindings(Thread& thread, nova::Volume& volume);
 
-  // For a mount that holds the inode. Does nothing if it is no regular file, or cannot be registered.
-  // With `files`, peers may write to what the file has now, in place: then it is mapped, by this
-  // session, and its blocks do not move.
+  // For a mount that holds the inode. Does nothing if it is no regular file, or cannot be
+  // registered. With `files`, peers may write to what the file has now, in place: then it is
+  // mapped, by this session, and its blocks do not move.
   Task<> bind(std::uint64_t inode, fs::Session* files);
-  // Undoes a bind(). After the last one the filekey is refused, and nothing that the device has begun
-  // with it is under way.
+  // Undoes a bind(). After the last one the filekey is refused, and nothing that the device has
+  // begun with it is under way.
   Task<> unbind(std::uint64_t inode);
   // Must be called before the session ends that bind() was given.
   void clear() { bindings_.clear(); }

@@ -24,8 +24,8 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
   NodeId server() const { return parameters_.server; }
   std::uint64_t mount() const { return mount_; }
 
-  // The files that the mount holds, as far as it knows them. note_file() takes what the server has just
-  // said; forget_file() is for a filekey that was refused.
+  // The files that the mount holds, as far as it knows them. note_file() takes what the server has
+  // just said; forget_file() is for a filekey that was refused.
   void add_hold(fs::InodeNumber inode, const FileState& file);
   void remove_holds(fs::InodeNumber inode, std::uint64_t count);
   void note_file(fs::InodeNumber inode, const FileState& file);

@@ -14,8 +14,8 @@ namespace perdura::systems::novad {
 enum class Counted : std::size_t { changes = nova::kHappened };
 inline constexpr std::size_t kEventCount = nova::kHappened + 1;
 
-// First those of the server's volume, in the order of nova::Happened. The histories of an exploration
-// are shorter where each operation is one over a network.
+// First those of the server's volume, in the order of nova::Happened. The histories of an
+// exploration are shorter where each operation is one over a network.
 inline constexpr std::array<services::Event, kEventCount> kEvents{
     {{"log pages"},
      {"fast collections"},

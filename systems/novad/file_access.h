@@ -1,5 +1,5 @@
-// A session's connection over which it READs and WRITEs files by their filekeys, without a message to
-// the server. One that is refused ends the connection; the next one makes another.
+// A session's connection over which it READs and WRITEs files by their filekeys, without a message
+// to the server. One that is refused ends the connection; the next one makes another.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ class FileAccess {
 
   FileAccess(Thread& thread, NodeId server) : thread_(thread), server_(server) {}
 
-  // READs bytes of a file. `life`: Welcome::server of the server that has given the filekey. Returns
-  // false if it was refused, or there is no connection.
+  // READs bytes of a file. `life`: Welcome::server of the server that has given the filekey.
+  // Returns false if it was refused, or there is no connection.
   Task<bool> read(std::uint64_t life, std::uint32_t filekey, Bytes offset,
                   std::span<std::byte> into);
 

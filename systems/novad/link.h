@@ -31,8 +31,8 @@ class Link {
   Task<bool> connected();
   const Welcome& welcome() const { return welcome_; }
 
-  // Sends a request: the arguments, and then data. `most`: the longest results that are expected; they
-  // may be longer. Returns nullopt if the connection has broken.
+  // Sends a request: the arguments, and then data. `most`: the longest results that are expected;
+  // they may be longer. Returns nullopt if the connection has broken.
   Task<std::optional<Answer>> call(Request request, std::uint64_t inode,
                                    std::span<const std::byte> arguments,
                                    std::span<const std::byte> data = {}, Bytes most = 0);

@@ -3,9 +3,9 @@
 //   request    | MessageHeader | arguments and data ... |
 //   answer     | ReplyHeader   | results and data ...   |
 //
-// What does not fit into a receive buffer stays with the client: each call has a room in the client's
-// memory, from which the server READs the rest of a request, and into which it WRITEs the rest of an
-// answer before it sends the answer.
+// What does not fit into a receive buffer stays with the client: each call has a room in the
+// client's memory, from which the server READs the rest of a request, and into which it WRITEs the
+// rest of an answer before it sends the answer.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ inline constexpr Bytes kMessageRoom = 1 * KiB;
 // One operation reads at most so many bytes; a longer read is several operations.
 inline constexpr Bytes kLongestRead = 1 * GiB;
 
-// A session has a connection for requests, and one for READs and WRITEs of files: one that is refused
-// ends its connection.
+// A session has a connection for requests, and one for READs and WRITEs of files: one that is
+// refused ends its connection.
 enum class Purpose : std::uint32_t { requests, files };
 
 // The private data of a connection.

@@ -1,6 +1,6 @@
-// The mounts of clients, as the server knows them, and what they hold (fs::Session::hold). A mount has
-// a session for each of its threads; what one of them holds another may release. The holds of a mount
-// end with its last session.
+// The mounts of clients, as the server knows them, and what they hold (fs::Session::hold). A mount
+// has a session for each of its threads; what one of them holds another may release. The holds of a
+// mount end with its last session.
 #pragma once
 
 #include <algorithm>

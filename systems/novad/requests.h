@@ -21,9 +21,9 @@ class Requests {
 
   Mounts& mounts() { return mounts_; }
 
-  // Executes a request of a client's mount. Its results go to `results`, of which there may be `room`
-  // bytes. Returns an error that the client gets, or kRoomTooSmall after which `results` is as long as
-  // the room would have to be, or nullopt if it is no request.
+  // Executes a request of a client's mount. Its results go to `results`, of which there may be
+  // `room` bytes. Returns an error that the client gets, or kRoomTooSmall after which `results` is
+  // as long as the room would have to be, or nullopt if it is no request.
   Task<std::optional<std::int32_t>> execute(std::uint64_t mount, const MessageHeader& header,
                                             std::span<const std::byte> body, Bytes room,
                                             Encoder& results);

@@ -1,5 +1,5 @@
-// The server: executes the requests of its clients on a volume of nova in its persistent memory, one
-// after the other, on one thread.
+// The server: executes the requests of its clients on a volume of nova in its persistent memory,
+// one after the other, on one thread.
 #pragma once
 
 #include <map>

@@ -229,8 +229,9 @@ Task<Result<fs::Statistics>> Session::statistics() {
 
 // --- data
 
-// The registration ends where the file does, so a READ that is not refused is within the file. If the
-// file has grown, only the server knows; so what is not within the file as it was goes to the server.
+// The registration ends where the file does, so a READ that is not refused is within the file. If
+// the file has grown, only the server knows; so what is not within the file as it was goes to the
+// server.
 FileState Session::file_with(InodeNumber inode, Bytes offset, Bytes length) {
   const FileState file = files_->file(inode);
   const bool is_within = file.is_whole != 0 && length > 0 && length <= FileAccess::kLongest &&

@@ -49,7 +49,8 @@ class TwoMounts {
   // The exit code of a server that got the signal.
   int end_server(const std::string& name, int signal = SIGTERM);
   void serve(const std::vector<std::string>& names);
-  // Serves a part once more, by another configuration file: of the same servers, with other addresses.
+  // Serves a part once more, by another configuration file: of the same servers, with other
+  // addresses.
   void serve_elsewhere(const std::string& name);
   // mds, mirror, left and right, as far as they run.
   std::vector<std::string> servers() const;
@@ -71,8 +72,8 @@ class TwoMounts {
 // All systems that can be mounted, those of mounted_systems() and those with servers.
 std::vector<std::string> systems_by_any_mount();
 
-// A mounted file system of any system. If it has servers, there are two mounts of it; otherwise both
-// are the same.
+// A mounted file system of any system. If it has servers, there are two mounts of it; otherwise
+// both are the same.
 class AnyMounts {
  public:
   explicit AnyMounts(const std::string& system);

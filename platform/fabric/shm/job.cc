@@ -171,8 +171,8 @@ std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, B
   return map_file(file.get(), path);
 }
 
-// The connection slots that a dead process had used, by the file of its endpoint. They are read, not
-// mapped: to touch the others would take memory, which may be what is short.
+// The connection slots that a dead process had used, by the file of its endpoint. They are read,
+// not mapped: to touch the others would take memory, which may be what is short.
 std::vector<std::uint32_t> used_slots(int file) {
   static_assert(sizeof(ConnectionSlot::state) == sizeof(SlotState));
   using Slots = decltype(EndpointSegment::connections);

@@ -275,9 +275,9 @@ ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   return {};
 }
 
-// A thread that appends holds the registration's lock from when it reads the size until it has stored
-// the new one. If its process dies meanwhile, the size is as it was, and the next one takes the lock
-// over and writes over the data.
+// A thread that appends holds the registration's lock from when it reads the size until it has
+// stored the new one. If its process dies meanwhile, the size is as it was, and the next one takes
+// the lock over and writes over the data.
 class ShmQueuePair::AppendLock {
  public:
   AppendLock(Word& holder, const ShmEndpoint& endpoint) : holder_(holder) {

@@ -1,9 +1,9 @@
 // The responder's side of an APPEND (fabric.h, QueuePair::append).
 //
 // The device takes the size from the word in memory, or from its own copy while it is still storing
-// the size after an earlier APPEND. It places the data there as that of a WRITE, and then stores the
-// new size: after the data, and after the sizes of earlier APPENDs. So APPENDs of several connections
-// overlap in time but not in place, and whoever reads a size finds the data before it.
+// the size after an earlier APPEND. It places the data there as that of a WRITE, and then stores
+// the new size: after the data, and after the sizes of earlier APPENDs. So APPENDs of several
+// connections overlap in time but not in place, and whoever reads a size finds the data before it.
 #include <algorithm>
 
 #include "platform/fabric/sim/connection.h"

@@ -7,7 +7,8 @@
 // when its answer has arrived.
 //
 // Registrations may consist of extents, and peers may append to them: registration.h says when an
-// access takes place. An APPEND that finds no memory is held, as a SEND without a receive buffer is.
+// access takes place. An APPEND that finds no memory is held, as a SEND without a receive buffer
+// is.
 //
 // A thread that sleeps is woken through its doorbell's eventfd or, where it has none, by a thread
 // of the endpoint's own, which exists from the first time that the executor sleeps.

@@ -6,8 +6,8 @@
 //                                     ←      Answer
 //   Frame, and its payload if it has one, in both directions, until one end closes
 //
-// Each request (SEND, WRITE, APPEND, READ) is answered by one frame, in the order of the requests, so
-// frames need no numbers.
+// Each request (SEND, WRITE, APPEND, READ) is answered by one frame, in the order of the requests,
+// so frames need no numbers.
 #pragma once
 
 #include <array>

@@ -7,8 +7,9 @@
 //
 // Requests are carried out in the order in which they were sent. A SEND that finds no receive
 // buffer is held, with all later requests, until one is posted, and an APPEND that finds no memory
-// until the extents change; meanwhile this end still receives the answers to its own requests. The amount of data held is limited by the peer, which
-// has at most kWindow bytes, or one message, unacknowledged.
+// until the extents change; meanwhile this end still receives the answers to its own requests. The
+// amount of data held is limited by the peer, which has at most kWindow bytes, or one message,
+// unacknowledged.
 #pragma once
 
 #include <array>

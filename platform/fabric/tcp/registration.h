@@ -1,10 +1,11 @@
 // Memory that peers may access through one endpoint.
 //
-// An access through a registration of extents takes place in a single step of the endpoint's thread:
-// a WRITE or an APPEND when all of its data has arrived, a READ when its answer is next to be sent.
-// A change of the extents is a step, too, so it falls between two accesses and waits for none,
-// however slow or silent peers are. The price is memory for a copy: of a payload that is longer than
-// the part that is stored at once, until its end has arrived, and of an answer, while it is sent.
+// An access through a registration of extents takes place in a single step of the endpoint's
+// thread: a WRITE or an APPEND when all of its data has arrived, a READ when its answer is next to
+// be sent. A change of the extents is a step, too, so it falls between two accesses and waits for
+// none, however slow or silent peers are. The price is memory for a copy: of a payload that is
+// longer than the part that is stored at once, until its end has arrived, and of an answer, while
+// it is sent.
 //
 // A registration belongs to its endpoint. Two endpoints must not let peers append by the same word,
 // since neither knows what the other one's thread is about to place.

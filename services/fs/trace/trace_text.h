@@ -1,4 +1,5 @@
-// A trace as text, for people and for programs that make traces of their own: a line for each record.
+// A trace as text, for people and for programs that make traces of their own: a line for each
+// record.
 //
 //   file 8192 mail/17      the next file (0, 1, ...): its size and its name, which may be missing
 //   open 0                 sync 0, close 0: the file's number

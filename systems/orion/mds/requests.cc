@@ -232,8 +232,8 @@ std::vector<std::uint64_t> Requests::changed_by(const ParsedRequest& request) {
 }
 
 // Replies with the inode's generation, and whether this has added a hold. A mount that has lost its
-// connections holds again what it held before, if it is still the same inode; the hold may even have
-// survived.
+// connections holds again what it held before, if it is still the same inode; the hold may even
+// have survived.
 Reply Requests::hold(const Requester& requester, const ParsedRequest& request) {
   const std::uint64_t inode = request.header.inode;
   const bool is_again = request.arguments.present != 0;

@@ -1,5 +1,5 @@
-// Counts of a replay, against a model that keeps the place of each page of each file, finds ranges by
-// looking at all pages, and the cached entries in a list in the order of their use.
+// Counts of a replay, against a model that keeps the place of each page of each file, finds ranges
+// by looking at all pages, and the cached entries in a list in the order of their use.
 #include "bench/trace/translation_replay.h"
 
 #include <gtest/gtest.h>

@@ -145,7 +145,8 @@ TEST_F(FsCommand, TheMetadataOfServersIsCheckedAndDumpedByItsFile) {
   EXPECT_EQ(perdura("fs check --system orion " + mds + "/home").code, 1);
 }
 
-// The configuration file of a file system with servers; each mistake is one line that names its place.
+// The configuration file of a file system with servers; each mistake is one line that names its
+// place.
 TEST_F(FsCommand, AMistakeInTheConfigurationOfServersIsOneLine) {
   const std::string mds =
       "[servers.mds]\nrole = \"metadata\"\naddress = \"127.0.0.1:1\"\ndirectory = \"/m\"\n";

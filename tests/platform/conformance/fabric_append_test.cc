@@ -229,8 +229,8 @@ TEST_P(FabricAccess, WithoutExtentsTheSizeIsTheOwners) {
           co_await endpoint.map_extent(file.map, {0, 0, 32 * KiB});
           while (server.region->load(kSize) == 0) co_await sleep_for(Nanoseconds(200));
         }
-        // The file may be full meanwhile. An append that waits in it must end, or the client does not
-        // learn that this is over.
+        // The file may be full meanwhile. An append that waits in it must end, or the client does
+        // not learn that this is over.
         co_await endpoint.unmap_extents(file.map, 0, 32 * KiB);
         server.region->store(kSize, 0);
         cutting = false;

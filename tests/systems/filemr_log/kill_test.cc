@@ -1,7 +1,7 @@
 // Client and server of the log of FileMR as real processes, killed by SIGKILL again and again: no
-// acknowledged record is lost, none is torn, none is out of order. Every other record is so long that
-// a client is often killed in the middle of its APPEND, on shared memory with the registration's
-// lock.
+// acknowledged record is lost, none is torn, none is out of order. Every other record is so long
+// that a client is often killed in the middle of its APPEND, on shared memory with the
+// registration's lock.
 #include <atomic>
 
 #include "platform/base/error.h"

@@ -1,5 +1,5 @@
-// The layout of bound files, as a device knows it that is told of all changes (layout_callbacks.h): the
-// same bytes as in the file, no others, and no block that anybody else may have.
+// The layout of bound files, as a device knows it that is told of all changes (layout_callbacks.h):
+// the same bytes as in the file, no others, and no block that anybody else may have.
 #include <fmt/format.h>
 
 #include <map>

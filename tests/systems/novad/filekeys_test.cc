@@ -1,5 +1,5 @@
-// Filekeys that are guessed, given up, or those of a server's earlier life are refused, and whoever uses
-// one harms nobody else.
+// Filekeys that are guessed, given up, or those of a server's earlier life are refused, and whoever
+// uses one harms nobody else.
 #include <functional>
 
 #include "systems/novad/file_access.h"

@@ -1,4 +1,5 @@
-// A client that sends anything: the server answers it or ends its connection, and nobody else is harmed.
+// A client that sends anything: the server answers it or ends its connection, and nobody else is
+// harmed.
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -41,8 +42,8 @@ class Attack {
   bool has_attacked() const { return sent_ > 200 && connections_ > 5 && answers_ > 10; }
 
  private:
-  // Mostly a request with a field that makes no sense. The other client has what begins with "p", and
-  // inodes that are named by no number below.
+  // Mostly a request with a field that makes no sense. The other client has what begins with "p",
+  // and inodes that are named by no number below.
   std::uint32_t compose(std::span<std::byte> bytes) {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
     if (random_() % 8 == 0) return static_cast<std::uint32_t>(random_() % bytes.size());

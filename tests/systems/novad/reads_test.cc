@@ -1,4 +1,5 @@
-// Reads of files that a client holds open (section 5.3.1): one READ each, whatever happens to the file.
+// Reads of files that a client holds open (section 5.3.1): one READ each, whatever happens to the
+// file.
 #include <atomic>
 #include <functional>
 
@@ -105,8 +106,8 @@ Task<> leave_single_blocks(fs::Session& session) {
   co_await open_new(session, "reserve", filled(16 * fs::kBlock, 'r'));
 }
 
-// A file is overwritten again and again while its blocks, once given up, become another file's at once:
-// a READ sees one of the writes, entirely.
+// A file is overwritten again and again while its blocks, once given up, become another file's at
+// once: a READ sees one of the writes, entirely.
 void expect_whole_reads(std::unique_ptr<Platform> platform, bool is_fragmented) {
   Home home(kNovad, {.size = 1 * MiB, .threads = 2});
   home.start(*platform);

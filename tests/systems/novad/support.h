@@ -40,8 +40,8 @@ struct SessionCounts {
   double refused;
 };
 
-// Runs `body` with a client's session on the model. The server waits for events, so its CPU takes time
-// only for work; `cpu()` tells how much it has taken.
+// Runs `body` with a client's session on the model. The server waits for events, so its CPU takes
+// time only for work; `cpu()` tells how much it has taken.
 using CpuTime = std::function<Picoseconds()>;
 inline void run_with_idle_server(
     const fs::FsConfig& given,

@@ -1,5 +1,5 @@
-// Writes in place (the parameter `writes`): one WRITE each, to the same bytes that requests and other
-// clients write to.
+// Writes in place (the parameter `writes`): one WRITE each, to the same bytes that requests and
+// other clients write to.
 #include <functional>
 
 #include "explore/explored.h"
@@ -104,8 +104,8 @@ TEST_P(NovadWrites, NeverReachAnotherFile) {
     EXPECT_EQ(co_await text_of(other, second, 0, 40000), std::string(40000, 'b'));
   });
 }
-// Any session of a mount may sync, and only a READ of the one that has written tells that the data has
-// arrived.
+// Any session of a mount may sync, and only a READ of the one that has written tells that the data
+// has arrived.
 TEST_P(NovadWrites, OfAMountWithSeveralSessionsAreFollowedByARead) {
   const auto platform = perdura::test::make_platform(GetParam(), nodes_for(kNovad, 1));
   Home home(kNovad, kInPlace);
@@ -127,8 +127,8 @@ TEST_P(NovadWrites, OfAMountWithSeveralSessionsAreFollowedByARead) {
   platform->run();
 }
 
-// A WRITE that has been acknowledged may not be in memory yet; a READ after it on the same connection
-// tells that it is. Without the connection nobody can tell, and a sync must not succeed.
+// A WRITE that has been acknowledged may not be in memory yet; a READ after it on the same
+// connection tells that it is. Without the connection nobody can tell, and a sync must not succeed.
 TEST_P(NovadWrites, AreNotSyncedIfTheirConnectionHasBroken) {
   for (const bool is_replaced : {false, true}) {
     run([is_replaced](fs::Session& one, fs::Session& other) -> Task<> {
