@@ -241,7 +241,7 @@ TEST_F(LastRun, WhenTheRunWasKilledItsProgramKeepsTheFiles) {
   ASSERT_EQ(killed.line(), "2");
   const pid_t program = killed.child("pages end");
   ASSERT_GT(program, 0);
-  while (Running::state_of(program)->letter != 'T') sched_yield();
+  ASSERT_TRUE(Running::wait_until_stopped(program));
   kill(killed.id(), SIGKILL);
   expect_refused(pages("write"), {"programs of a run that was killed"});
   kill(program, SIGCONT);

@@ -51,17 +51,18 @@ bool is_changing(const std::string& copy) {
   return sequence % 2 != 0;
 }
 
-// Stops the mirror's process in the middle of a change, or behind one.
-pid_t stop_mirror(Running& run, const std::string& copy, bool in_change) {
+// Stops the mirror's process in the middle of a change, or after one, and kills it.
+void kill_mirror(Running& run, const std::string& copy, bool in_change) {
   const pid_t mirror = run.child("mojim copy 1");
-  EXPECT_GT(mirror, 0);
+  ASSERT_GT(mirror, 0);
   for (;;) {
-    EXPECT_TRUE(run.line());
+    ASSERT_TRUE(run.line());
     kill(mirror, SIGSTOP);
-    while (Running::state_of(mirror)->letter != 'T') sched_yield();
-    if (is_changing(copy) == in_change) return mirror;
+    ASSERT_TRUE(Running::wait_until_stopped(mirror));
+    if (is_changing(copy) == in_change) break;
     kill(mirror, SIGCONT);
   }
+  kill(mirror, SIGKILL);
 }
 
 class ReaderOf : public testing::TestWithParam<std::string> {};
@@ -92,9 +93,9 @@ TEST(Program, EndsWhileItsMirrorHangs) {
   const pid_t program = run.child("perdura_pages");
   const pid_t mirror = run.child("mojim copy 1");
   ASSERT_TRUE(program > 0 && mirror > 0);
-  while (Running::state_of(program)->letter != 'T') sched_yield();
+  ASSERT_TRUE(Running::wait_until_stopped(program));
   kill(mirror, SIGSTOP);
-  while (Running::state_of(mirror)->letter != 'T') sched_yield();
+  ASSERT_TRUE(Running::wait_until_stopped(mirror));
   kill(program, SIGCONT);
   EXPECT_EQ(run.line(), "5");
   const std::string output = run.rest();
@@ -173,7 +174,7 @@ TEST(Reader, EndsWhenTheMirrorIsKilledInTheMiddleOfACheckpoint) {
   EXPECT_EQ(run.line(), "1");
   Running reader(read_pages(copy, "map", kEndless));
   EXPECT_EQ(reader.line(), "reads");
-  kill(stop_mirror(run, copy, true), SIGKILL);
+  ASSERT_NO_FATAL_FAILURE(kill_mirror(run, copy, true));
   const std::string read = reader.rest();
   EXPECT_EQ(reader.wait(), 2);
   EXPECT_NE(read.find("may hold a sync point in part, since its process was killed"),
@@ -199,7 +200,7 @@ TEST(Reader, WaitsWhileTheCopyIsGivenTheFile) {
   EXPECT_EQ(run.line(), "1");
   Running reader(read_pages(copy, "map", kEndless));
   EXPECT_EQ(reader.line(), "reads");
-  kill(stop_mirror(run, copy, false), SIGKILL);
+  ASSERT_NO_FATAL_FAILURE(kill_mirror(run, copy, false));
   read_lines(run, 3000);
   end_writer(run);
   Running next(write_pages(folder, "m-sync", kEndless));
@@ -241,7 +242,7 @@ TEST(Reader, EndsWhenTheCopyIsPromoted) {
 // own keeps LMDB from using pages again that readers of the copy still need: it does not know of
 // them.
 TEST(Reader, LmdbReadsTheCopy) {
-  constexpr std::uint64_t kLast = 1500;
+  constexpr std::uint64_t kLast = 400;
   const SharedFolder folder;
   const std::string copy = folder.file("b");
   Running run({PERDURA_PROGRAM, "mojim", "run", "--mode", "m-sync", "--size", "64MiB", "--primary",
@@ -255,9 +256,11 @@ TEST(Reader, LmdbReadsTheCopy) {
     return output;
   };
   for (std::uint64_t last = 0; last < kLast && !HasFailure();) {
+    const bool was_last = run.has_ended();
     const std::string found = read_with({PERDURA_LMDB_WRITER, copy});
     EXPECT_GE(std::strtoull(found.c_str(), nullptr, 10), last);
     last = std::strtoull(found.c_str(), nullptr, 10);
+    ASSERT_TRUE(last == kLast || !was_last) << run.rest();
     EXPECT_NE(read_with({PERDURA_MDB_DUMP, "-n", copy}).find("DATA=END"), std::string::npos);
     read_with({PERDURA_MDB_STAT, "-n", "-e", "-f", copy});
   }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -110,6 +111,20 @@ class Running {
     const std::size_t behind = text.rfind(") ");
     if (behind == std::string::npos) return std::nullopt;
     return State{text[behind + 2], std::atoi(text.c_str() + behind + 4)};
+  }
+
+  // Returns false if the process has ended instead.
+  static bool wait_until_stopped(pid_t process) {
+    for (;;) {
+      const auto state = state_of(process);
+      if (!state || state->letter == 'Z') return false;
+      if (state->letter == 'T') return true;
+      sched_yield();
+    }
+  }
+  bool has_ended() const {
+    const auto state = state_of(process_);
+    return !state || state->letter == 'Z';
   }
 
   // The process that it has started whose command line holds this; 0 if there is none.
