@@ -19,14 +19,11 @@ struct RegionPiece {
   std::size_t extent = 0;
 };
 
-// Fills `pieces` with the ranges of the region that an access to `length` bytes from `at` on
-// touches, in order. Returns false if it touches a hole. `extent_of(i)` is the i-th of `count`
+// The number of the extents that begin at `at` or before. `extent_of(i)` is the i-th of `count`
 // extents, in the order of `at`.
 template <class ExtentOf>
-bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
-                 std::vector<RegionPiece>& pieces) {
-  pieces.clear();
-  std::size_t low = 0;  // extents before it begin at `at` or earlier
+std::size_t count_up_to(std::size_t count, ExtentOf extent_of, Bytes at) {
+  std::size_t low = 0;
   for (std::size_t high = count; low < high;) {
     const std::size_t middle = low + (high - low) / 2;
     if (extent_of(middle).at <= at) {
@@ -35,9 +32,19 @@ bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
       high = middle;
     }
   }
+  return low;
+}
+
+// Fills `pieces` with the ranges of the region that an access to `length` bytes from `at` on
+// touches, in order. Returns false if it touches a hole. The extents are those of count_up_to().
+template <class ExtentOf>
+bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
+                 std::vector<RegionPiece>& pieces) {
+  pieces.clear();
+  const std::size_t begun = count_up_to(count, extent_of, at);
   if (length == 0) return true;
-  if (low == 0) return false;
-  for (std::size_t i = low - 1; i < count; ++i) {
+  if (begun == 0) return false;
+  for (std::size_t i = begun - 1; i < count; ++i) {
     const Extent extent = extent_of(i);
     if (at < extent.at || at - extent.at >= extent.length) return false;
     const Bytes inside = at - extent.at;
@@ -48,6 +55,21 @@ bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
     if (length == 0) return true;
   }
   return false;
+}
+
+// Adds to `pieces` the ranges of the region that are mapped between `begin` and `end`, without the
+// holes.
+template <class ExtentOf>
+void add_mapped(std::size_t count, ExtentOf extent_of, Bytes begin, Bytes end,
+                std::vector<RegionPiece>& pieces) {
+  const std::size_t begun = count_up_to(count, extent_of, begin);
+  for (std::size_t i = begun == 0 ? 0 : begun - 1; i < count; ++i) {
+    const Extent extent = extent_of(i);
+    if (extent.at >= end) return;
+    const Bytes from = std::max(begin, extent.at);
+    const Bytes to = std::min(end, extent.at + extent.length);
+    if (from < to) pieces.push_back({extent.offset + (from - extent.at), to - from, i});
+  }
 }
 
 // Non-overlapping extents, sorted by `at`. Extents that are adjacent both in the registration and
@@ -65,6 +87,10 @@ class ExtentTable {
   bool find(Bytes at, Bytes length, std::vector<RegionPiece>& pieces) const {
     return find_pieces(
         extents_.size(), [this](std::size_t i) { return extents_[i]; }, at, length, pieces);
+  }
+  void add_mapped(Bytes begin, Bytes end, std::vector<RegionPiece>& pieces) const {
+    fabric::add_mapped(
+        extents_.size(), [this](std::size_t i) { return extents_[i]; }, begin, end, pieces);
   }
 
  private:

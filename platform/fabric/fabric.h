@@ -15,8 +15,8 @@
 // completion appears after the data of all earlier posted operations; READ, FLUSH and atomics take
 // effect after all earlier posted operations and atomics, READs also after earlier READs. All but
 // READs may overtake an earlier READ, and posted operations an earlier FLUSH or atomic, unless they
-// are fenced. A completion of a WRITE means that the peer's device has it, no more. The table is in
-// docs/memory-model.md.
+// are fenced. A commit is a FLUSH here. A completion of a WRITE means that the peer's device has
+// it, no more. The table is in docs/memory-model.md.
 //
 // All objects belong to the thread that made them and are used on it only.
 #pragma once
@@ -105,6 +105,20 @@ struct WorkRequest {
   std::uint64_t expected = 0;
   Bytes flush_length = 0;
 };
+
+// True for a commit, and for an operation that ends with one.
+constexpr bool commits(const WorkRequest& request) {
+  return request.opcode == Opcode::commit || request.flags.commit;
+}
+// True unless the operation has the flag `commit` and can have none.
+constexpr bool may_have_flags(const WorkRequest& request) {
+  return !request.flags.commit || request.opcode == Opcode::write ||
+         request.opcode == Opcode::append;
+}
+// The rights that the operation needs to the memory that it names.
+constexpr Access rights_for(const WorkRequest& request) {
+  return right_for(request.opcode) | (request.flags.commit ? Access::remote_flush : Access::local);
+}
 
 // Is notified of the completion of an operation before the task that awaits it.
 class CompletionObserver {
@@ -294,6 +308,27 @@ class QueuePair {
                                  .remote = from,
                                  .flush_length = length});
   }
+  // Makes persistent what was written through a registration of extents, wherever that was: the
+  // commit of FileMR (section 5.5.1 of Yang's dissertation), and a FLUSH whose selectivity level is
+  // the memory region (memory placement extensions). A FLUSH names the bytes, so a client must
+  // remember what it has written. The device knows that, too: it keeps the ranges that WRITEs,
+  // APPENDs and atomics have changed since they were last committed (dirty_ranges.h). The
+  // completion says that all of these bytes are persistent, together with the size that APPENDs
+  // move:
+  //
+  //   - those of the earlier operations of this queue pair;
+  //   - those of operations of other queue pairs that had completed when this one was posted, where
+  //     a completion means that the device has them (Capabilities::acknowledged).
+  //
+  // Nothing is said about stores of CPUs. Bytes that the registration's owner has unmapped since,
+  // or mapped elsewhere, are the owner's to make persistent. The operation ends as `unsupported`
+  // where Capabilities::commits is false, and on a registration that has no extents.
+  RdmaOperation commit(RemoteKey of, OperationFlags flags = {}) {
+    return RdmaOperation(*this, {.opcode = Opcode::commit,
+                                 .flags = flags,
+                                 .placement = Placement::persistence,
+                                 .remote = {of, 0}});
+  }
 
   // Posts an unsignaled operation, whose completion is not reported. Unless it is inlined, its
   // buffer must stay valid until a later operation of the queue pair has completed. If it fails,
@@ -380,12 +415,14 @@ class Endpoint {
   // the change. When the task ends, all operations that saw the old state have ended, so the memory
   // that was unmapped may be reused. The caller must serialize the changes of a registration. Both
   // throw PlatformError if the key is invalid, the extent is not in the region, or the platform has
-  // no room for more extents.
+  // no room for more extents. A commit makes persistent what the registration maps when it takes
+  // effect: data that was written before must be copied or written back by who moves it.
 
   // Lets peers with the right to write append to a registration of extents. Its size is the aligned
   // word at `size` of the region: the device stores it after the data of an APPEND, as a WRITE of 8
   // bytes would that follows. After a power failure either may be lost without the other, where
-  // WRITEs can be; a FLUSH for persistence of any part of the registration includes the size.
+  // WRITEs can be; a commit includes the size, as does a FLUSH for persistence of any part of the
+  // registration.
   // `faults`, which must outlive the registration, gets the range faults. The caller changes the
   // size itself only while no extent covers anything from there on, so that no APPEND can take
   // effect. Throws PlatformError if the key is invalid or the word is not in the region, and where

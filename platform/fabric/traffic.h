@@ -51,6 +51,7 @@ constexpr Traffic payload_of(const WorkRequest& request) {
     case Opcode::append:
       return {request.local.length(), kWord};
     case Opcode::flush:
+    case Opcode::commit:
       break;
   }
   return {};

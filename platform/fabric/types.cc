@@ -44,6 +44,8 @@ std::string_view to_string(Opcode opcode) {
       return "FLUSH";
     case Opcode::append:
       return "APPEND";
+    case Opcode::commit:
+      return "COMMIT";
     case Opcode::atomic_write:
       return "ATOMIC_WRITE";
   }

@@ -27,6 +27,7 @@ enum class Opcode : std::uint8_t {
   flush,         // memory placement extensions
   atomic_write,  // memory placement extensions
   append,        // FileMR: a WRITE at the current end of a registration
+  commit,        // FileMR: a FLUSH for persistence of all that was written through a registration
 };
 
 // How an operation ended. Any status but success puts the queue pair into the error state:
@@ -76,6 +77,7 @@ constexpr Access right_for(Opcode opcode) {
     case Opcode::fetch_and_add:
       return Access::remote_atomic;
     case Opcode::flush:
+    case Opcode::commit:
       return Access::remote_flush;
     case Opcode::send:
       break;
@@ -165,9 +167,13 @@ struct Address {
 // The guarantee of a FLUSH (memory placement extensions).
 enum class Placement : std::uint8_t { global_visibility, persistence };
 
+// Bits, since operations live in the frames of coroutines, of which only small ones are pooled.
 struct OperationFlags {
-  bool fenced = false;   // not started before all earlier READs and atomics have completed
-  bool inlined = false;  // data is copied when the operation is posted; at most max_inline bytes
+  bool fenced : 1 = false;   // not started before all earlier READs and atomics have completed
+  bool inlined : 1 = false;  // data, of at most max_inline bytes, is copied at the post
+  // A WRITE or APPEND ends with a commit of its registration (QueuePair::commit), and needs the
+  // right to it, too. Any other operation with this flag ends as `unsupported`.
+  bool commit : 1 = false;
 };
 
 struct Completion {
@@ -186,6 +192,7 @@ struct Capabilities {
   bool atomic_write = false;
   std::uint32_t max_inline = 0;
   std::uint32_t max_message = 0;
+  bool commits = false;  // QueuePair::commit, and the flag
   // The next two are missing in iWARP, registrations of extents and APPEND on all real devices.
   bool write_with_immediate = true;
   bool atomics = true;             // compare_and_swap and fetch_and_add

@@ -41,6 +41,7 @@ Capabilities ShmEndpoint::capabilities() const {
           .atomic_write = true,
           .max_inline = kMaxInline,
           .max_message = 1U << 30,
+          .commits = true,
           .appends = true};
 }
 

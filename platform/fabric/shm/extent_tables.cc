@@ -88,11 +88,15 @@ void ExtentTables::withdraw(Word& published) {
   used_.erase(old);
 }
 
-bool find_published(const NodeSegment& segment, const Word& published, Bytes at, Bytes length,
-                    std::vector<RegionPiece>& pieces, std::uint64_t& seen) {
+namespace {
+
+// Calls use(count, extent_of) with the table that is published as `published`, again if the table
+// has changed meanwhile. Returns the word that published it, or 0 if there is no table.
+template <class Use>
+std::uint64_t use_published(const NodeSegment& segment, const Word& published, const Use& use) {
   for (;;) {
-    seen = published.load(std::memory_order_seq_cst);
-    if (seen == 0) return false;
+    const std::uint64_t seen = published.load(std::memory_order_seq_cst);
+    if (seen == 0) return 0;
     const Bytes offset = offset_of(seen);
     const auto& shared = *reinterpret_cast<const SharedExtents*>(segment.extents.data() + offset);
     // The room may have been reused for another table meanwhile, so the count may be anything; it
@@ -101,17 +105,36 @@ bool find_published(const NodeSegment& segment, const Word& published, Bytes at,
         std::min<std::uint64_t>(shared.count.load(std::memory_order_relaxed),
                                 (kExtentRoom - offset - kHeader) / sizeof(SharedExtent));
     const SharedExtent* const extents = shared.extents.data();
-    const bool found = find_pieces(
-        count,
-        [extents](std::size_t i) {
-          return Extent{extents[i].at.load(std::memory_order_relaxed),
-                        extents[i].offset.load(std::memory_order_relaxed),
-                        extents[i].length.load(std::memory_order_relaxed)};
-        },
-        at, length, pieces);
+    use(count, [extents](std::size_t i) {
+      return Extent{extents[i].at.load(std::memory_order_relaxed),
+                    extents[i].offset.load(std::memory_order_relaxed),
+                    extents[i].length.load(std::memory_order_relaxed)};
+    });
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (published.load(std::memory_order_relaxed) == seen) return found;
+    if (published.load(std::memory_order_relaxed) == seen) return seen;
   }
+}
+
+}  // namespace
+
+bool find_published(const NodeSegment& segment, const Word& published, Bytes at, Bytes length,
+                    std::vector<RegionPiece>& pieces, std::uint64_t& seen) {
+  bool found = false;
+  seen = use_published(segment, published, [&](std::uint64_t count, const auto& extent_of) {
+    found = find_pieces(count, extent_of, at, length, pieces);
+  });
+  return seen != 0 && found;
+}
+
+void add_published(const NodeSegment& segment, const Word& published,
+                   std::span<const DirtyRange> ranges, std::vector<RegionPiece>& pieces) {
+  const std::size_t before = pieces.size();
+  use_published(segment, published, [&](std::uint64_t count, const auto& extent_of) {
+    pieces.resize(before);
+    for (const DirtyRange& range : ranges) {
+      add_mapped(count, extent_of, range.begin, range.end, pieces);
+    }
+  });
 }
 
 }  // namespace perdura::fabric::shm

@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "platform/fabric/dirty_ranges.h"
 #include "platform/fabric/extents.h"
 #include "platform/fabric/shm/layout.h"
 
@@ -44,5 +46,8 @@ class ExtentTables {
 // word is unchanged.
 bool find_published(const NodeSegment& segment, const Word& published, Bytes at, Bytes length,
                     std::vector<RegionPiece>& pieces, std::uint64_t& seen);
+// Adds to `pieces` what is mapped of these ranges, all according to the same table.
+void add_published(const NodeSegment& segment, const Word& published,
+                   std::span<const DirtyRange> ranges, std::vector<RegionPiece>& pieces);
 
 }  // namespace perdura::fabric::shm

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "platform/base/units.h"
+#include "platform/fabric/dirty_ranges.h"
 #include "platform/fabric/types.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/host_clock.h"
@@ -27,7 +28,7 @@ using Word = std::atomic<std::uint64_t>;
 using HalfWord = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
 
-inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524106;  // "PERDURA", 6
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524107;  // "PERDURA", 7
 
 // --- control -----------------------------------------------------------------------------------
 
@@ -84,6 +85,18 @@ struct SharedAppends {
   HalfWord doorbell;  // the doorbell of the thread that gets the range faults
 };
 
+// The ranges of a registration of extents that were changed since it was committed
+// (dirty_ranges.h), if peers may commit it. Its words are changed by whoever holds the lock.
+struct SharedDirty {
+  struct Range {
+    Word begin;
+    Word end;
+  };
+  Word holder;  // the life of the node whose thread changes the ranges; 0: none does
+  Word count;
+  std::array<Range, kDirtyRanges> ranges;
+};
+
 struct RegionEntry {
   alignas(kCacheLine) HalfWord key;  // 0 while the entry is free or revoked; stored last
   HalfWord access;
@@ -92,10 +105,11 @@ struct RegionEntry {
   Word length;
   Word extents;  // the table of a registration of extents (extent_tables.h); 0: it is one range
   alignas(kCacheLine) SharedAppends appends;
+  alignas(kCacheLine) SharedDirty dirty;
   static constexpr std::size_t kMaxPath = 384;
   alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // the file's path; ends with a zero
 };
-static_assert(sizeof(RegionEntry) == 512);
+static_assert(sizeof(RegionEntry) == 768);
 
 struct SharedExtent {
   Word at;

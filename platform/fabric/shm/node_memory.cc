@@ -188,6 +188,8 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
   entry.medium.store(static_cast<std::uint32_t>(backing.medium), std::memory_order_relaxed);
   entry.offset.store(offset, std::memory_order_relaxed);
   entry.length.store(length, std::memory_order_relaxed);
+  // The lock is left as it is: a peer that uses the entry's last key may hold it.
+  entry.dirty.count.store(0, std::memory_order_relaxed);
   entry.key.store(key, std::memory_order_release);
   backing.keys.push_back(key);
   return key;

@@ -61,6 +61,39 @@ std::byte* size_word_of(const RemoteRange& range) {
   return word == 0 ? nullptr : range.base + (word - 1);
 }
 
+// The ranges of a registration that are to be committed, for add_dirty(); its lock must be held.
+class SharedRanges {
+ public:
+  explicit SharedRanges(SharedDirty& shared) : shared_(shared) {}
+
+  std::size_t size() const {
+    return std::min<std::size_t>(shared_.count.load(std::memory_order_acquire), kDirtyRanges);
+  }
+  DirtyRange at(std::size_t i) const {
+    const SharedDirty::Range& range = shared_.ranges[i];
+    return {range.begin.load(std::memory_order_acquire), range.end.load(std::memory_order_acquire)};
+  }
+  void put(std::size_t i, const DirtyRange& range) {
+    shared_.ranges[i].begin.store(range.begin, std::memory_order_release);
+    shared_.ranges[i].end.store(range.end, std::memory_order_release);
+  }
+  void add_last(const DirtyRange& range) {
+    const std::size_t last = size();
+    put(last, range);
+    shared_.count.store(last + 1, std::memory_order_release);
+  }
+  void drop_last() { shared_.count.store(size() - 1, std::memory_order_release); }
+  void clear() { shared_.count.store(0, std::memory_order_release); }
+  std::vector<DirtyRange> all() const {
+    std::vector<DirtyRange> ranges;
+    for (std::size_t i = 0; i < size(); ++i) ranges.push_back(at(i));
+    return ranges;
+  }
+
+ private:
+  SharedDirty& shared_;
+};
+
 // Distributes the data over the pieces of local memory.
 void scatter(const LocalPieces& pieces, std::span<const std::byte> data) {
   for (const LocalBuffer& piece : pieces.all()) {
@@ -146,7 +179,7 @@ ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, const Pa
   if (!is_connected(remote_slot().state.load(std::memory_order_seq_cst))) [[unlikely]] {
     return {Status::retry_exceeded, 0};
   }
-  if (request.flags.inlined && request.local.length() > kMaxInline) {
+  if ((request.flags.inlined && request.local.length() > kMaxInline) || !may_have_flags(request)) {
     return {Status::unsupported, 0};
   }
   if (request.local.length() > endpoint_.capabilities().max_message) {
@@ -163,11 +196,13 @@ ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, const Pa
     case Opcode::compare_and_swap:
     case Opcode::fetch_and_add:
     case Opcode::atomic_write:
-      return atomic(request);
+      return changed(request, kWord, atomic(request));
     case Opcode::flush:
       return flush(request);
     case Opcode::append:
-      return append(request, payload);
+      return changed(request, payload.size(), append(request, payload));
+    case Opcode::commit:
+      return commit(request);
   }
   return {Status::unsupported, 0};
 }
@@ -222,9 +257,14 @@ void ShmQueuePair::place_pieces(const RemoteRange& range, const Payload& payload
 }
 
 ShmQueuePair::Outcome ShmQueuePair::write(const WorkRequest& request, const Payload& payload) {
-  const RemoteRange* range = resolve(request.remote, payload.size(), Access::remote_write);
+  const RemoteRange* range = resolve(request.remote, payload.size(), rights_for(request));
   if (range == nullptr) return {Status::remote_access_error, 0};
+  if (request.flags.commit && range->dirty == nullptr) return {Status::unsupported, 0};
   place_pieces(*range, payload);
+  if (range->dirty != nullptr) [[unlikely]]
+    note_dirty(*range, request.remote.offset, payload.size());
+  if (request.flags.commit) [[unlikely]]
+    persist_dirty(*range);
   return {};
 }
 
@@ -275,12 +315,12 @@ ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   return {};
 }
 
-// A thread that appends holds the registration's lock from when it reads the size until it has
+// A thread that appends holds a lock of the registration from when it reads the size until it has
 // stored the new one. If its process dies meanwhile, the size is as it was, and the next one takes
-// the lock over and writes over the data.
-class ShmQueuePair::AppendLock {
+// the lock over and writes over the data. Another lock is for the ranges that are to be committed.
+class ShmQueuePair::RegistrationLock {
  public:
-  AppendLock(Word& holder, const ShmEndpoint& endpoint) : holder_(holder) {
+  RegistrationLock(Word& holder, const ShmEndpoint& endpoint) : holder_(holder) {
     constexpr int kSpins = 64;
     constexpr int kTurnsUntilDeathIsLookedFor = 1024;
     for (int turn = 1;; ++turn) {
@@ -297,9 +337,9 @@ class ShmQueuePair::AppendLock {
       }
     }
   }
-  ~AppendLock() { holder_.store(0, std::memory_order_release); }
-  AppendLock(const AppendLock&) = delete;
-  AppendLock& operator=(const AppendLock&) = delete;
+  ~RegistrationLock() { holder_.store(0, std::memory_order_release); }
+  RegistrationLock(const RegistrationLock&) = delete;
+  RegistrationLock& operator=(const RegistrationLock&) = delete;
 
  private:
   Word& holder_;
@@ -308,11 +348,11 @@ class ShmQueuePair::AppendLock {
 ShmQueuePair::Outcome ShmQueuePair::append(const WorkRequest& request, const Payload& payload) {
   const RemoteRange* const range = remote_.memory->find(request.remote.key.value);
   std::byte* const place = range == nullptr ? nullptr : size_word_of(*range);
-  if (place == nullptr || !allows(range->access, Access::remote_write)) {
+  if (place == nullptr || !allows(range->access, rights_for(request))) {
     return {Status::remote_access_error, 0};
   }
   const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(place));
-  const AppendLock lock(range->appends->appending, endpoint_);
+  const RegistrationLock lock(range->appends->appending, endpoint_);
   const Bytes size = word.load(std::memory_order_acquire);
   if (!find_published(remote_.memory->node().segment(), *range->extents, size, payload.size(),
                       pieces_, table_)) {
@@ -334,6 +374,59 @@ void ShmQueuePair::ask_for_extents(SharedAppends& appends, Bytes end) const {
     return;
   }
 }
+
+// --- commits ---------------------------------------------------------------------------
+
+// Notes what an APPEND or an atomic has changed, and commits it if the operation ends with that.
+ShmQueuePair::Outcome ShmQueuePair::changed(const WorkRequest& request, Bytes length,
+                                            Outcome outcome) {
+  if (outcome.status != Status::success) return outcome;
+  const RemoteRange* const range = remote_.memory->find(request.remote.key.value);
+  if (range == nullptr || range->dirty == nullptr) {
+    // Without a commit it does not matter that the registration is gone meanwhile.
+    if (request.flags.commit) outcome.status = Status::remote_access_error;
+    return outcome;
+  }
+  const bool appends = request.opcode == Opcode::append;
+  note_dirty(*range, appends ? outcome.old_value : request.remote.offset, length);
+  if (request.flags.commit) persist_dirty(*range);
+  return outcome;
+}
+
+// Called after the change and before the operation completes: a commit at the same time either
+// finds the change in memory, or leaves the note for the next commit.
+void ShmQueuePair::note_dirty(const RemoteRange& range, Bytes at, Bytes length) const {
+  const RegistrationLock lock(range.dirty->holder, endpoint_);
+  SharedRanges ranges(*range.dirty);
+  add_dirty(ranges, {at, at + length});
+}
+
+// Holds the lock until all of it is persistent: another commit may neither find that nothing is
+// dirty before that is true, nor may the ranges be lost with this process.
+void ShmQueuePair::persist_dirty(const RemoteRange& range) {
+  const RegistrationLock lock(range.dirty->holder, endpoint_);
+  SharedRanges ranges(*range.dirty);
+  pieces_.clear();
+  add_published(remote_.memory->node().segment(), *range.extents, ranges.all(), pieces_);
+  for (const RegionPiece& piece : pieces_) {
+    pmem::flush_lines(range.base + piece.offset, piece.length);
+  }
+  if (const std::byte* const size = size_word_of(range)) pmem::flush_lines(size, kWord);
+  pmem::drain();
+  ranges.clear();
+}
+
+ShmQueuePair::Outcome ShmQueuePair::commit(const WorkRequest& request) {
+  const RemoteRange* const range = remote_.memory->find(request.remote.key.value);
+  if (range == nullptr || !allows(range->access, rights_for(request))) {
+    return {Status::remote_access_error, 0};
+  }
+  if (range->dirty == nullptr) return {Status::unsupported, 0};
+  persist_dirty(*range);
+  return {};
+}
+
+// --- messages --------------------------------------------------------------------------
 
 Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, const Payload& payload) {
   // False if the buffer's region was removed after the buffer was posted.

@@ -127,6 +127,7 @@ const RemoteRange* PeerMemory::learn(std::uint32_t key) {
   if (entry.extents.load(std::memory_order_acquire) != 0) {
     range.extents = &entry.extents;
     range.appends = &entry.appends;
+    if (allows(range.access, Access::remote_flush)) range.dirty = &entry.dirty;
     range.length = range.mapping->size();
   }
   const std::uint32_t index = region_entry(key);

@@ -78,6 +78,7 @@ struct RemoteRange {
   pmem::Medium medium = pmem::Medium::dram;
   const Word* extents = nullptr;     // where their table is published; null: one range
   SharedAppends* appends = nullptr;  // null unless it is a registration of extents
+  SharedDirty* dirty = nullptr;      // null unless it is one that peers may commit
   std::shared_ptr<pmem::mapped::Mapping> mapping;
 
   bool holds(Bytes offset, Bytes size) const { return offset <= length && size <= length - offset; }

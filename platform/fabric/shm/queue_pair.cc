@@ -14,6 +14,11 @@ bool is_posted(Opcode opcode) {
          opcode == Opcode::send || opcode == Opcode::append;
 }
 
+// True if a fenced operation waits for this one.
+bool holds_up_fence(const WorkRequest& request) {
+  return !is_posted(request.opcode) || request.flags.commit;
+}
+
 }  // namespace
 
 ShmQueuePair::ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot,
@@ -144,7 +149,7 @@ bool ShmQueuePair::may_start(const WorkRequest& request) const {
 // From here until complete() the operation counts as outstanding.
 SendEntry* ShmQueuePair::admit(SendEntry* entry) {
   ++outstanding_;
-  if (!is_posted(entry->request.opcode)) ++non_posted_;
+  if (holds_up_fence(entry->request)) ++non_posted_;
   return entry;
 }
 
@@ -196,7 +201,7 @@ void ShmQueuePair::finish(SendEntry* entry, Outcome outcome) {
 
 void ShmQueuePair::complete(SendEntry* entry) {
   --outstanding_;
-  if (!is_posted(entry->request.opcode)) --non_posted_;
+  if (holds_up_fence(entry->request)) --non_posted_;
   if (entry->operation != nullptr) entry->operation->complete(entry->status, entry->old_value);
   endpoint_.pool_.give_back(entry);
   if (connected_) start_waiting();

@@ -62,7 +62,7 @@ class ShmQueuePair final : public QueuePair {
   void complete(SendEntry* entry);
 
  private:
-  class AppendLock;
+  class RegistrationLock;
 
   // The status receiver_not_ready means that the operation must be retried later.
   struct Outcome {
@@ -89,12 +89,16 @@ class ShmQueuePair final : public QueuePair {
   Outcome atomic(const WorkRequest& request);
   Outcome flush(const WorkRequest& request);
   Outcome append(const WorkRequest& request, const Payload& payload);
+  Outcome changed(const WorkRequest& request, Bytes length, Outcome outcome);
+  Outcome commit(const WorkRequest& request);
   void ask_for_extents(SharedAppends& appends, Bytes end) const;
   Outcome deliver(const WorkRequest& request, const Payload& payload);
   const RemoteRange* resolve(RemoteAddress address, Bytes length, Access needed);
   bool holds_still(const RemoteRange& range) const;
   Payload payload_of(const WorkRequest& request);
   void place_pieces(const RemoteRange& range, const Payload& payload) const;
+  void note_dirty(const RemoteRange& range, Bytes at, Bytes length) const;
+  void persist_dirty(const RemoteRange& range);
   void prefetch_upcoming() const;
   Status place_message(const BufferClaims::Claim& claim, const Payload& payload);
 

@@ -16,7 +16,7 @@ bool Responder::process_append(Flight& flight, Time at) {
   const Bytes length = request.local.length();
   request.remote.offset = 0;
   flight.memory =
-      nic_.find(end_.address().node, request.remote, 0, Access::remote_write, flight.pieces);
+      nic_.find(end_.address().node, request.remote, 0, rights_for(request), flight.pieces);
   if (flight.memory == nullptr || !flight.memory->appends) {
     return refuse(flight, Status::remote_access_error, at), true;
   }
@@ -41,7 +41,7 @@ bool Responder::process_append(Flight& flight, Time at) {
                                nic_.cause());
   last_placement_ = appends.stored_at;
   keep_busy(flight, appends.stored_at);
-  acknowledge(flight, std::max(at, flight.last_arrival + nic.processing));
+  accepted(flight, at);
   return true;
 }
 

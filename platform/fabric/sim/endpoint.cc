@@ -154,8 +154,9 @@ Capabilities SimEndpoint::capabilities() const {
   const perdura::sim::NicProfile& nic = nic_.profile.nic;
   Capabilities capabilities{nic.flush, nic.flush_persistence, nic.atomic_write, nic.max_inline,
                             1U << 30};
-  // A relaxed simulation, which is for litmus tests, has no APPEND.
+  // A relaxed simulation, which is for litmus tests, has no APPEND and no commit.
   capabilities.appends = !network_.engine.relaxed();
+  capabilities.commits = nic.flush_persistence && !network_.engine.relaxed();
   if (nic_.is_software) {
     capabilities.write_with_immediate = false;
     capabilities.atomics = false;

@@ -36,12 +36,18 @@ constexpr WorkKind kind_of(Opcode opcode) {
     case Opcode::atomic_write:
       return WorkKind::atomic;
     case Opcode::flush:
+    case Opcode::commit:
       return WorkKind::flush;
   }
   return WorkKind::posted;
 }
 constexpr bool is_posted(Opcode opcode) { return kind_of(opcode) == WorkKind::posted; }
 constexpr bool is_atomic(Opcode opcode) { return kind_of(opcode) == WorkKind::atomic; }
+// True if a fenced operation waits for this one: the commit at the end of a WRITE or APPEND is a
+// FLUSH.
+constexpr bool holds_up_fence(const WorkRequest& request) {
+  return fence_waits_for(kind_of(request.opcode)) || request.flags.commit;
+}
 
 // A contiguous part of memory that a device reads or writes.
 struct Target {
@@ -102,12 +108,14 @@ struct alignas(kCacheLine) Flight final : perdura::sim::Event {
   WorkRequest request;
   std::uint64_t old_value = 0;
   pmem::sim::Journal::Operation known_as;  // its number in the responder's journal, if there is one
-  Time departure{};                        // when its first packet leaves
-  Time last_arrival{};                     // when its last packet arrives
-  Time sent{};                             // when its answer leaves, if it has succeeded
-  pmem::sim::LineTimes seen{};             // the times up to which a READ sees each line
-  Time read_by{};                          // when the last packet of a READ can be sent
-  Time placed{};  // when the last packet of a READ is in the requester's memory
+  // The number of its commit there: the next one, if it is a WRITE or APPEND that ends with one.
+  pmem::sim::Journal::Operation committed_as;
+  Time departure{};             // when its first packet leaves
+  Time last_arrival{};          // when its last packet arrives
+  Time sent{};                  // when its answer leaves, if it has succeeded
+  pmem::sim::LineTimes seen{};  // the times up to which a READ sees each line
+  Time read_by{};               // when the last packet of a READ can be sent
+  Time placed{};                // when the last packet of a READ is in the requester's memory
   perdura::sim::RunObserver::MessageId observed_as = 0;  // if it is observed
   void fire() override;
 };

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "platform/base/error.h"
+#include "platform/fabric/dirty_ranges.h"
 #include "platform/fabric/extents.h"
 #include "platform/fabric/fabric.h"
 #include "platform/fabric/sim/translation.h"
@@ -73,6 +74,11 @@ class Nic {
     // of them is complete then.
     Time busy_until{};
     std::optional<Appends> appends{};  // none: peers may not append
+    // The ranges that operations have changed since it was committed, if peers may commit it.
+    DirtyRanges dirty{};
+    bool may_be_committed() const {
+      return extents != nullptr && allows(access, Access::remote_flush);
+    }
     pmem::sim::SimRegion& region() const { return static_cast<pmem::sim::SimRegion&>(*model); }
   };
 

@@ -17,7 +17,7 @@ bool is_message(Opcode opcode) {
 }
 
 bool is_supported(const WorkRequest& request, const perdura::sim::NicProfile& nic) {
-  if (request.opcode == Opcode::append) return false;
+  if (request.opcode == Opcode::append || commits(request)) return false;
   if (request.opcode == Opcode::atomic_write) return nic.atomic_write;
   if (request.opcode != Opcode::flush) return true;
   return request.placement == Placement::persistence ? nic.flush_persistence : nic.flush;

@@ -36,8 +36,9 @@ pmem::RemoteKind remote_kind_of(const WorkRequest& request) {
     case WorkKind::atomic:
       return pmem::RemoteKind::atomic;
     case WorkKind::flush:
-      return request.placement == Placement::persistence ? pmem::RemoteKind::flush_persistence
-                                                         : pmem::RemoteKind::flush;
+      return request.placement == Placement::persistence || commits(request)
+                 ? pmem::RemoteKind::flush_persistence
+                 : pmem::RemoteKind::flush;
   }
   return pmem::RemoteKind::posted;
 }
@@ -101,7 +102,7 @@ void Requester::advance() {
     waiting_.take_front();
     outstanding_.push_back(flight);
     ++outstanding_count_;
-    if (fence_waits_for(kind_of(flight.request.opcode))) ++awaited_by_fence_;
+    if (holds_up_fence(flight.request)) ++awaited_by_fence_;
     transmit(flight);
   }
 }
@@ -112,6 +113,10 @@ void Requester::transmit(Flight& flight) {
   if (journal_) [[unlikely]] {
     flight.known_as =
         journal_->post(connection_, remote_kind_of(flight.request), flight.request.flags.fenced);
+    flight.committed_as =
+        flight.request.flags.commit
+            ? journal_->post(connection_, pmem::RemoteKind::flush_persistence, false)
+            : flight.known_as;
     if (flight.observed && journal_->powered()) {
       observer().sent(flight.observed_as, journal_->machine(), flight.known_as);
     }
@@ -172,7 +177,7 @@ void Requester::complete(Flight& flight) {
   }
   const SimThread::CompletionArrives completion_arrives(end_.thread());
   --outstanding_count_;
-  if (fence_waits_for(kind_of(flight.request.opcode))) --awaited_by_fence_;
+  if (holds_up_fence(flight.request)) --awaited_by_fence_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
     const LocalPieces& local = flight.request.local;
@@ -301,6 +306,7 @@ void Requester::tell_completed(Flight& flight, Time sent) {
     next.known = Flight::Known::completes;
     last_told_ = std::max(last_told_, next.sent);
     unreported_.push_back(next.known_as);
+    if (next.request.flags.commit) unreported_.push_back(next.committed_as);
     if (next.operation == nullptr) return;
     for (const auto& operation : unreported_) journal_->completed(operation, last_told_);
     unreported_.clear();

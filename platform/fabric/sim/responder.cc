@@ -188,6 +188,9 @@ bool Responder::process(Flight& flight) {
       request.opcode != Opcode::write && request.opcode != Opcode::append) {
     return refuse(flight, Status::unsupported, at), true;
   }
+  if (!may_have_flags(request) || (commits(request) && !profile.nic.flush_persistence)) {
+    return refuse(flight, Status::unsupported, at), true;
+  }
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
       flight.memory = nic_.find(end_.address().node, request.remote, request.local.length(),
@@ -233,21 +236,27 @@ bool Responder::process(Flight& flight) {
                                                                    : profile.nic.flush)) &&
                      (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
   if (!known) return refuse(flight, Status::unsupported, at), true;
-  flight.memory = nic_.find(end_.address().node, request.remote, length, right_for(request.opcode),
-                            flight.pieces);
+  flight.memory =
+      nic_.find(end_.address().node, request.remote, length, rights_for(request), flight.pieces);
   if (flight.memory == nullptr || (word && !is_word(network_.remote_targets(flight, kWord)))) {
     return refuse(flight, Status::remote_access_error, at), true;
   }
+  if (commits(request) && !flight.memory->may_be_committed()) {
+    return refuse(flight, Status::unsupported, at), true;
+  }
 
   // A FLUSH needs no translation: it only pushes data that is on its way.
-  if (request.opcode != Opcode::flush) {
+  if (kind_of(request.opcode) != WorkKind::flush) {
     at = nic_.find_remote(at, request, *flight.memory, length, flight.pieces);
   }
 
   switch (request.opcode) {
     case Opcode::write:
       place(flight, network_.remote_targets(flight, length), at);
-      acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
+      accepted(flight, at);
+      break;
+    case Opcode::commit:
+      begin_commit(flight, at);
       break;
     case Opcode::read:
       execute_read(flight, at);
@@ -263,6 +272,7 @@ bool Responder::process(Flight& flight) {
           nic_.atomics.take(behind_earlier<WorkKind::atomic>(at), profile.nic.atomic) +
           profile.nic.pcie_read;
       last_atomic_ = std::max(last_atomic_, takes_effect);
+      note_dirty(flight, kWord, takes_effect);
       execute_at(flight, takes_effect);
       break;
     }
@@ -315,6 +325,7 @@ void Responder::place(Flight& flight, const Targets& targets, Time at) {
   }
   last_placement_ = std::max(last_placement_, end);
   keep_busy(flight, end);
+  note_dirty(flight, bytes, end);
 }
 
 // Returns how many lines the first `bytes` bytes of several targets span. If they are written to
@@ -430,6 +441,7 @@ void Responder::first_packet_read(Flight& flight) {
 
 void Responder::executed(Flight& flight) {
   const WorkRequest& request = flight.request;
+  if (commits(request)) return execute_commit(flight);
   // The region may have been deregistered meanwhile. The device has begun the operation, so it
   // finishes it.
   if (request.opcode == Opcode::read) {

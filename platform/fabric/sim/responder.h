@@ -109,6 +109,12 @@ class Responder {
   void execute_read(Flight& flight, Time at);
   void execute_at(Flight& flight, Time at);
   void keep_busy(Flight& flight, Time until);
+
+  // Commits (commit.cc).
+  void accepted(Flight& flight, Time at);
+  static void note_dirty(const Flight& flight, Bytes length, Time placed);
+  void begin_commit(Flight& flight, Time at);
+  void execute_commit(Flight& flight);
   static void observe_execution(const Flight& flight, const Target& target, Time at);
 
   void acknowledge(Flight& flight, Time at);

@@ -84,6 +84,7 @@ Status TcpQueuePair::error_of(const WorkRequest& request) {
       request.opcode != Opcode::read && request.opcode != Opcode::append) {
     return Status::unsupported;
   }
+  if (commits(request)) return Status::unsupported;  // there is no FLUSH for persistence either
   if (request.flags.inlined && request.local.length() > kMaxInline) return Status::unsupported;
   return request.local.length() > kMaxMessage ? Status::message_too_long : Status::success;
 }

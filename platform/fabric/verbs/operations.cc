@@ -53,7 +53,7 @@ VerbsQueuePair::Readiness VerbsQueuePair::examine(SendRequest& request, Status& 
   const WorkRequest& wanted = request.request;
   const Capabilities& can = endpoint_.device().capabilities();
   if ((wanted.flags.inlined && wanted.local.length() > can.max_inline) ||
-      !has(can, wanted.opcode)) {
+      (commits(wanted) && !can.commits) || !has(can, wanted.opcode)) {
     failure = Status::unsupported;
   } else if (wanted.local.length() > can.max_message) {
     failure = Status::message_too_long;

@@ -102,7 +102,8 @@ void SendQueue::add_extended(const Posting& posting) {
           IBV_FLUSH_RANGE);
 #endif
       return;
-    case Opcode::append:  // never posted: no device has it
+    case Opcode::append:  // neither is ever posted: no device has it
+    case Opcode::commit:
       return;
     case Opcode::atomic_write:
 #ifdef PERDURA_VERBS_ATOMIC_WRITE

@@ -322,6 +322,12 @@ void SimRegion::device_flush(Journal::Operation operation, Bytes offset, Bytes l
     journal_->cover(operation, {id_, offset}, length);
 }
 
+void SimRegion::device_commit(Journal::Operation operation, Bytes offset, Bytes length) {
+  if (journal_) [[unlikely]]
+    journal_->read({id_, offset}, length, {engine_.now(), {}});
+  device_flush(operation, offset, length);
+}
+
 std::uint64_t SimRegion::device_load(Bytes offset) {
   about_to_read(offset, kWord, Timeline::Writer::device);
   std::uint64_t value;

@@ -66,6 +66,9 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   void end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
   // FLUSH for persistence.
   void device_flush(Journal::Operation operation, Bytes offset, Bytes length);
+  // The same for a part of a commit, before which the device has waited for all that others place
+  // there: it knows what is in memory, as if it had read it.
+  void device_commit(Journal::Operation operation, Bytes offset, Bytes length);
   // The time that memory takes for these accesses: when lines that the device requests, or writes,
   // at `at` have arrived.
   MemoryController::Read device_reads(Time at, Bytes offset, Bytes lines);

@@ -43,7 +43,7 @@ struct Case {
   // What the platform needs and this host has not: then its tests are skipped.
   std::string missing{};
   // What its device lacks of the following is not tested.
-  fabric::Capabilities can{};
+  fabric::Capabilities can{.commits = true};
   // A sender that finds no receive buffer gives up after so many attempts as it is told to make.
   bool gives_up = true;
 };

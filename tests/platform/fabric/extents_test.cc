@@ -41,7 +41,23 @@ void expect_same(const ExtentTable& table, const Oracle& oracle) {
       }
       ASSERT_EQ(table.find(at, length, pieces), mapped) << at << ", " << length;
       ASSERT_EQ(table.is_hole(at, length), hole) << at << ", " << length;
+      pieces.clear();
+      table.add_mapped(at, at + length, pieces);
+      Bytes in_file = at;
+      for (const RegionPiece& piece : pieces) {
+        ASSERT_GT(piece.length, 0U);
+        const Extent& extent = table.extents()[piece.extent];
+        const Bytes begin = extent.at + (piece.offset - extent.offset);
+        for (; in_file < begin; ++in_file) ASSERT_FALSE(oracle.at(in_file).has_value());
+        for (Bytes k = 0; k < piece.length; ++k) {
+          ASSERT_EQ(oracle.at(in_file++), piece.offset + k);
+        }
+      }
+      for (; in_file < std::min(at + length, kFile); ++in_file) {
+        ASSERT_FALSE(oracle.at(in_file).has_value());
+      }
       if (!mapped) continue;
+      table.find(at, length, pieces);
       Bytes i = at;
       for (const RegionPiece& piece : pieces) {
         ASSERT_GT(piece.length, 0U);

@@ -36,6 +36,50 @@ void with_connection(const ShmOptions& options,
 
 }  // namespace
 
+// A commit takes the time of the lines that were written, and of no others: of each WRITE, of the
+// APPEND and of the size.
+TEST(Emulation, ACommitWritesBackWhatIsDirty) {
+  constexpr Nanoseconds kLine = Milliseconds(5);
+  ShmOptions options;
+  options.node_count = 2;
+  options.write_latency = kLine;
+  ShmPlatform platform(options);
+  const auto barrier = platform.create_barrier(2);
+  fabric::RemoteKey key;
+  platform.start(0, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    const auto region = thread.node.create_region("server", 256 * KiB, pmem::Medium::pm);
+    constexpr std::array kFile{fabric::Extent{0, 128 * KiB, 64 * KiB},
+                               fabric::Extent{64 * KiB, 64 * KiB, 64 * KiB}};
+    const auto map = thread.endpoint.register_extents(*region, kFile, Access::remote_all);
+    fabric::RangeFaults faults;
+    thread.endpoint.allow_appends(map, 0, faults);
+    key = map.key;
+    auto peer = (co_await thread.endpoint.next_connection())->accept({}, {});
+    co_await barrier->arrive_and_wait();
+  });
+  platform.start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    const auto region = thread.node.create_region("client", 4096, pmem::Medium::dram);
+    const auto memory = thread.endpoint.register_memory(*region, Access::local);
+    auto connection = co_await thread.endpoint.connect({0, 1}, {}, {});
+    fabric::QueuePair& peer = *connection.queue_pair;
+    EXPECT_TRUE(co_await peer.append(memory.local(0, 8), key));
+    EXPECT_TRUE(co_await peer.write(memory.local(0, 8), {key, 50 * KiB}));
+    EXPECT_TRUE(co_await peer.write(memory.local(0, 130), {key, 100 * KiB}));
+    const Time start = thread.executor.now();
+    EXPECT_TRUE(co_await peer.commit(key));
+    const Picoseconds whole = thread.executor.now() - start;
+    EXPECT_GE(whole, 6 * kLine);
+    EXPECT_LT(whole, 100 * kLine) << "the file has 2048 lines";
+    const Time again = thread.executor.now();
+    EXPECT_TRUE(co_await peer.write(memory.local(0, 8), {key, 0}, {.commit = true}));
+    const Picoseconds of_one = thread.executor.now() - again;
+    EXPECT_GE(of_one, 2 * kLine);
+    EXPECT_LT(of_one, 100 * kLine);
+    co_await barrier->arrive_and_wait();
+  });
+  platform.run();
+}
+
 TEST(Emulation, NetworkLatencyPassesOnceEachWayAndOverlaps) {
   ShmOptions options;
   options.node_count = 2;
