@@ -111,11 +111,18 @@ Result<void> Operations::allocate(std::uint64_t number, fs::AllocationMode mode,
     }
   }
   if (zeros) {
-    // Blocks that are zeroed in part are copied.
+    // Blocks that are zeroed in part are copied, unless the file is mapped.
     for (std::size_t i = 0; i < range.edge_count; ++i) {
       const Range::Edge& edge = range.edges[i];
       const Mapped mapped = inode->blocks.get(edge.index);
       if (!mapped || mapped.is_unwritten()) continue;
+      if (inode->mappings > 0) {
+        // Whoever has mapped the file stores to this block, or a peer does: it must not move.
+        context_.block.fill(std::byte{0});
+        write_in_place(*inode, edge.index * kBlock + edge.begin,
+                       std::span(context_.block).first(edge.end - edge.begin));
+        continue;
+      }
       const Extent copy = volume_.blocks().allocate(context_.number, 1, urgency);
       if (copy.count == 0) {
         volume_.undo(context_);
