@@ -1,6 +1,7 @@
 #include "systems/novad/bindings.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "platform/base/error.h"
@@ -71,18 +72,31 @@ Task<> Bindings::unbind(std::uint64_t inode) {
 }
 
 Task<> Bindings::settle() {
-  if (announced_.empty()) co_return;
+  if (is_settled()) co_return;
   co_await turn_.acquire();
   co_await drain();
   turn_.release();
 }
 
+bool Bindings::is_settled() const {
+  const std::lock_guard guard(lock_);
+  return announced_.empty();
+}
+
+// A block is kept together with an announcement, so those that are kept when none is left are free.
 Task<> Bindings::drain() {
-  while (!announced_.empty()) {
-    co_await carry_out(announced_.front());
+  for (;;) {
+    lock_.lock();
+    const LayoutChange* const next = announced_.empty() ? nullptr : &announced_.front();
+    std::vector<nova::Extent> unused;
+    if (next == nullptr) unused = std::exchange(kept_, {});
+    lock_.unlock();
+    for (const nova::Extent& extent : unused) volume_.free_kept(extent);
+    if (next == nullptr) co_return;
+    co_await carry_out(*next);
+    const std::lock_guard guard(lock_);
     announced_.pop_front();
   }
-  for (const nova::Extent& extent : std::exchange(kept_, {})) volume_.free_kept(extent);
 }
 
 Task<> Bindings::carry_out(const LayoutChange& change) {
@@ -161,16 +175,22 @@ void Bindings::cm_init(std::uint64_t inode, Bytes size, std::span<const fs::Mapp
 
 void Bindings::cm_update(std::uint64_t inode, Bytes size, Bytes at, Bytes length,
                          std::span<const fs::MappedExtent> extents) {
-  announced_.push_back({inode, size, at, length, to_fabric(extents)});
+  announce({inode, size, at, length, to_fabric(extents)});
 }
 
 void Bindings::cm_invalidate(std::uint64_t inode, Bytes size, Bytes at, Bytes length) {
-  announced_.push_back({inode, size, at, length, {}});
+  announce({inode, size, at, length, {}});
+}
+
+void Bindings::announce(LayoutChange change) {
+  const std::lock_guard guard(lock_);
+  announced_.push_back(std::move(change));
 }
 
 void Bindings::cm_destroy(std::uint64_t) {}
 
 bool Bindings::cm_keeps(const nova::Extent& blocks) {
+  const std::lock_guard guard(lock_);
   if (announced_.empty()) return false;
   kept_.push_back(blocks);
   return true;

@@ -6,6 +6,9 @@
 // old and new data is refused, and its client asks by a request. The server settles before each
 // operation, so that none meets blocks that the device still uses, and again before the answer:
 // whoever has seen the effect of an operation, READs no older data.
+//
+// Nova announces on the thread that has changed the file, which may be one of a local program. All
+// else happens on the server's thread.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +42,8 @@ class Bindings final : public nova::LayoutCallbacks {
   void clear() { bindings_.clear(); }
   // Carries out what nova has announced, and frees the blocks that nobody uses any more.
   Task<> settle();
+  // True if everything that has been announced is carried out. May be called by any thread.
+  bool is_settled() const;
   FileState state(std::uint64_t inode) const;
   // The number of changes that it has carried out.
   std::uint64_t changes() const { return changes_; }
@@ -69,6 +74,7 @@ class Bindings final : public nova::LayoutCallbacks {
   };
 
   static Task<std::unique_ptr<fs::FileMapping>> pin(std::uint64_t inode, fs::Session& files);
+  void announce(LayoutChange change);
   Task<> drain();
   Task<> carry_out(const LayoutChange& change);
   Task<> change_map(Binding& binding, const LayoutChange& change);
@@ -79,6 +85,7 @@ class Bindings final : public nova::LayoutCallbacks {
   nova::Volume& volume_;
   Semaphore turn_{1};  // to change registrations
   std::map<std::uint64_t, Binding> bindings_;
+  mutable SpinLock lock_;               // for the next two
   std::deque<LayoutChange> announced_;  // the first one may be under way
   std::vector<nova::Extent> kept_;      // blocks that wait for the changes that are announced
   std::uint64_t changes_ = 0;

@@ -12,7 +12,7 @@ namespace perdura::systems::novad {
 
 Task<> FileSystem::begin(Thread& thread) {
   thread_ = &thread;
-  Link link(thread, parameters_.server, 0);
+  Link link(thread, parameters_.server, 0, purpose_);
   if (!co_await link.connected()) {
     throw PlatformError(
         fmt::format("cannot connect to the server of '{}' on node {}", name_, parameters_.server));

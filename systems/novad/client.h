@@ -13,10 +13,10 @@
 
 namespace perdura::systems::novad {
 
-class FileSystem final : public fs::FileSystem, public std::enable_shared_from_this<FileSystem> {
+class FileSystem : public fs::FileSystem, public std::enable_shared_from_this<FileSystem> {
  public:
-  FileSystem(std::string name, const Parameters& parameters)
-      : name_(std::move(name)), parameters_(parameters) {}
+  FileSystem(std::string name, const Parameters& parameters, Purpose purpose = Purpose::requests)
+      : name_(std::move(name)), parameters_(parameters), purpose_(purpose) {}
 
   // Gets a number for the mount. Throws PlatformError if the server cannot be reached.
   Task<> begin(Thread& thread);
@@ -51,6 +51,7 @@ class FileSystem final : public fs::FileSystem, public std::enable_shared_from_t
 
   std::string name_;
   Parameters parameters_;
+  Purpose purpose_;
   std::uint64_t mount_ = 0;
   Thread* thread_ = nullptr;  // that mounted, and unmounts
   std::atomic<int> sessions_{0};

@@ -11,8 +11,8 @@ namespace perdura::systems::novad {
 
 using fabric::LocalBuffer;
 
-Link::Link(Thread& thread, NodeId server, std::uint64_t mount)
-    : thread_(thread), server_(server), mount_(mount) {}
+Link::Link(Thread& thread, NodeId server, std::uint64_t mount, Purpose purpose)
+    : thread_(thread), server_(server), mount_(mount), purpose_(purpose) {}
 
 Task<bool> Link::connected() {
   if (!has_tried_) {
@@ -35,7 +35,7 @@ Task<> Link::connect() {
       {registered_, kCalls * kMessageRoom, kMessageRoom, static_cast<std::uint32_t>(kMessageRoom)},
       kCalls);
   calls_.open(kCalls);
-  const Hello hello{.version = kProtocolVersion, .mount = mount_};
+  const Hello hello{.version = kProtocolVersion, .purpose = purpose_, .mount = mount_};
   const auto bytes = rpc::bytes_of(hello);
   std::vector<std::byte> data(bytes.begin(), bytes.end());
   fabric::Connection made = co_await endpoint.connect(

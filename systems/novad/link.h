@@ -25,7 +25,7 @@ struct Answer {
 class Link {
  public:
   // `mount`: the number of the session's mount; 0 for a new one.
-  Link(Thread& thread, NodeId server, std::uint64_t mount);
+  Link(Thread& thread, NodeId server, std::uint64_t mount, Purpose purpose = Purpose::requests);
 
   // Connects if nobody has tried. Returns false if there is no connection.
   Task<bool> connected();
@@ -57,6 +57,7 @@ class Link {
   Thread& thread_;
   NodeId server_;
   std::uint64_t mount_;
+  Purpose purpose_;
   Semaphore connecting_{1};
   bool has_tried_ = false;
   Welcome welcome_{};

@@ -28,14 +28,15 @@ inline constexpr Bytes kMessageRoom = 1 * KiB;
 inline constexpr Bytes kLongestRead = 1 * GiB;
 
 // A session has a connection for requests, and one for READs and WRITEs of files: one that is
-// refused ends its connection.
-enum class Purpose : std::uint32_t { requests, files };
+// refused ends its connection. That of a program on the server's node is for requests, but needs no
+// filekeys (local.h).
+enum class Purpose : std::uint32_t { requests, files, local };
 
 // The private data of a connection.
 struct Hello {
   std::uint32_t version = 0;
   Purpose purpose{};
-  std::uint64_t mount = 0;   // requests: 0 asks the server for the number of a new mount
+  std::uint64_t mount = 0;   // not of files: 0 asks the server for the number of a new mount
   std::uint64_t server = 0;  // files: Welcome::server of the session, whose filekeys are used
 };
 struct Welcome {
@@ -76,7 +77,8 @@ enum class Request : std::uint32_t {
   hold,
   release,
   statistics,
-  leave,  // ends all sessions of a mount
+  settle,  // nothing; the answer comes when the device knows all layouts
+  leave,   // ends all sessions of a mount
 };
 inline constexpr std::uint32_t kRequests = static_cast<std::uint32_t>(Request::leave) + 1;
 

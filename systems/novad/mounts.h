@@ -16,7 +16,12 @@ class Mounts {
 
   // Numbers are not those of a server's earlier life if `least` is greater than all of them.
   std::uint64_t new_mount(std::uint64_t least) { return last_ = std::max(last_ + 1, least); }
-  void session_begins(std::uint64_t mount) { ++mounts_[mount].sessions; }
+  // `is_local`: what the mount holds gets no filekeys.
+  void session_begins(std::uint64_t mount, bool is_local) {
+    ++mounts_[mount].sessions;
+    mounts_[mount].is_local = is_local;
+  }
+  bool is_local(std::uint64_t mount) { return mounts_[mount].is_local; }
   // Returns the holds that end with the session; none if the mount has other sessions.
   Holds session_ends(std::uint64_t mount) {
     const auto found = mounts_.find(mount);
@@ -45,6 +50,7 @@ class Mounts {
  private:
   struct Mount {
     std::uint32_t sessions = 0;
+    bool is_local = false;
     Holds holds{};
   };
   std::uint64_t last_ = 0;

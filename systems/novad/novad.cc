@@ -4,6 +4,7 @@
 #include "systems/nova/small.h"
 #include "systems/novad/client.h"
 #include "systems/novad/counted.h"
+#include "systems/novad/local.h"
 #include "systems/novad/parameters.h"
 #include "systems/novad/server.h"
 
@@ -22,12 +23,21 @@ Task<> make(Thread& thread, std::string name, fs::FsConfig config) {
 Task<std::shared_ptr<fs::FsServer>> open(Thread& thread, std::string name, fs::FsConfig config) {
   const Parameters parameters = Parameters::of(config);
   const auto volume = co_await kNova.mount(thread, name, parameters.volume);
-  co_return std::make_shared<novad::Server>(thread, name, parameters,
-                                            std::static_pointer_cast<nova::FileSystem>(volume));
+  auto server = std::make_shared<novad::Server>(thread, name, parameters,
+                                                std::static_pointer_cast<nova::FileSystem>(volume));
+  novad::note_server(thread.node, name, server);
+  co_return server;
 }
 
 Task<std::shared_ptr<fs::FileSystem>> mount(Thread& thread, std::string name, fs::FsConfig config) {
-  auto files = std::make_shared<novad::FileSystem>(std::move(name), Parameters::of(config));
+  const Parameters parameters = Parameters::of(config);
+  std::shared_ptr<novad::FileSystem> files;
+  if (auto server = novad::server_of(thread.node, name)) {
+    files =
+        std::make_shared<novad::LocalFileSystem>(std::move(name), parameters, std::move(server));
+  } else {
+    files = std::make_shared<novad::FileSystem>(std::move(name), parameters);
+  }
   co_await files->begin(thread);
   co_return files;
 }

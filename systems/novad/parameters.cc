@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/base/error.h"
+#include "systems/nova/layout.h"
 #include "systems/nova/nova.h"
 #include "systems/parameter_reader.h"
 
@@ -22,7 +25,8 @@ Parameters Parameters::of(const fs::FsConfig& config) {
                                  config.threads, result.sessions));
   }
   result.volume = config;
-  result.volume.threads = 1;
+  // The server's, and those of programs of its node.
+  result.volume.threads = 1 + std::min(config.threads, nova::kJournals - 1);
   result.volume.servers.clear();
   for (const Parameter& own : kOwnParameters) {
     result.volume.parameters.erase(std::string(own.name));

@@ -99,6 +99,8 @@ Task<Requests::Outcome> Requests::execute(std::uint64_t mount, const MessageHead
     case Request::hold:
     case Request::release:
       return use_holds(mount, header, given, results);
+    case Request::settle:
+      return nothing();
     case Request::leave:
       break;
   }
@@ -106,6 +108,7 @@ Task<Requests::Outcome> Requests::execute(std::uint64_t mount, const MessageHead
 }
 
 Task<Requests::Outcome> Requests::none() { co_return std::nullopt; }
+Task<Requests::Outcome> Requests::nothing() { co_return 0; }
 
 // --- names
 
@@ -261,13 +264,19 @@ Task<Requests::Outcome> Requests::read_data(MessageHeader header, Decoder given,
   }
   const auto length = given.take<Bytes>();
   if (!given.is_complete() || length > room) co_return std::nullopt;
-  // No memory is taken for what the file does not have.
-  const auto attributes = co_await files_.attributes(inode);
-  const Bytes size = attributes && attributes->is_regular() ? attributes->size : 0;
-  const Bytes most = std::min(length, size - std::min(offset, size));
-  const auto read = co_await files_.read(inode, offset, results.extend(most));
-  results.shorten(most - read.value_or(0));
-  co_return read ? 0 : code_of(read.error());
+  // No memory is taken for what the file does not have. A local program may extend it meanwhile.
+  // Then the byte more is read, and what the file had before is no answer.
+  for (;;) {
+    const auto attributes = co_await files_.attributes(inode);
+    const Bytes size = attributes && attributes->is_regular() ? attributes->size : 0;
+    const Bytes there = size - std::min(offset, size);
+    const Bytes most = std::min(length, there + 1);
+    const auto read = co_await files_.read(inode, offset, results.extend(most));
+    results.shorten(most - read.value_or(0));
+    if (!read) co_return code_of(read.error());
+    if (*read <= there) co_return 0;
+    results.shorten(*read);
+  }
 }
 
 Task<Requests::Outcome> Requests::change_data(MessageHeader header, Decoder given,
@@ -309,21 +318,23 @@ Task<Requests::Outcome> Requests::use_holds(std::uint64_t mount, MessageHeader h
   if (!given.is_complete()) co_return std::nullopt;
   const std::uint64_t holds = mounts_.remove_holds(mount, header.inode, count);
   if (holds == 0) co_return 0;
-  if (!mounts_.has_hold(mount, header.inode)) co_await bindings_.unbind(header.inode);
+  const bool is_given_up = !mounts_.has_hold(mount, header.inode) && !mounts_.is_local(mount);
+  if (is_given_up) co_await bindings_.unbind(header.inode);
   co_await files_.release(inode, holds);
   co_return 0;
 }
 
 // A file that is held is open: it gets a filekey (section 5.3.1).
 Task<> Requests::note_hold(std::uint64_t mount, std::uint64_t inode) {
-  if (!mounts_.add_hold(mount, inode)) co_return;
+  if (!mounts_.add_hold(mount, inode) || mounts_.is_local(mount)) co_return;
   co_await bindings_.bind(inode, writes_in_place_ ? &files_ : nullptr);
 }
 
 Task<> Requests::end_session(std::uint64_t mount) {
+  const bool is_local = mounts_.is_local(mount);
   const Mounts::Holds ended = mounts_.session_ends(mount);
   for (const auto& [inode, holds] : ended) {
-    co_await bindings_.unbind(inode);
+    if (!is_local) co_await bindings_.unbind(inode);
     co_await files_.release(InodeNumber{inode}, holds);
   }
 }

@@ -35,6 +35,7 @@ class Requests {
 
   // Each executes some of the requests.
   Task<Outcome> none();
+  Task<Outcome> nothing();
   Task<Outcome> read_names(MessageHeader header, Decoder given, Bytes room, Encoder& results);
   Task<Outcome> change_names(MessageHeader header, Decoder given, Encoder& results);
   Task<Outcome> create(std::uint64_t mount, MessageHeader header, Decoder given, Encoder& results);

@@ -70,6 +70,7 @@ Task<std::string> Server::audit() {
 void Server::accept(fabric::ConnectionRequest& request) {
   const auto hello = rpc::read_message<Hello>(request.private_data());
   if (hello.version != kProtocolVersion) return request.reject();
+  if (hello.purpose > Purpose::local) return request.reject();
   if (hello.purpose == Purpose::files) return accept_reader(request, hello);
   ServedSession* const free = sessions_.find_free();
   if (free == nullptr) return request.reject();
@@ -86,7 +87,7 @@ void Server::accept(fabric::ConnectionRequest& request) {
   session.queue_pair =
       request.accept({session.buffers.get(), &completions_, 2 * kCalls}, rpc::bytes_of(welcome));
   sessions_.connected(*session.queue_pair, session);
-  requests_.mounts().session_begins(session.mount);
+  requests_.mounts().session_begins(session.mount, hello.purpose == Purpose::local);
 }
 
 // A filekey of an earlier life could be that of another file now.

@@ -1,5 +1,6 @@
 // The server: executes the requests of its clients on a volume of nova in its persistent memory,
-// one after the other, on one thread.
+// one after the other, on one thread. Programs of its node may use the volume on other threads
+// (local.h).
 #pragma once
 
 #include <map>
@@ -19,7 +20,7 @@ namespace perdura::systems::novad {
 
 class Server final : public fs::FsServer, public std::enable_shared_from_this<Server> {
  public:
-  // `volume` is mounted, and nobody else uses it.
+  // `volume` is mounted, and used by nobody but this server and its local sessions.
   Server(Thread& thread, const std::string& name, const Parameters& parameters,
          std::shared_ptr<nova::FileSystem> volume);
   ~Server() override { bindings_.clear(); }
@@ -32,6 +33,11 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
   bool has_metadata() const override { return true; }
   std::string damage() const override { return volume_->damage(); }
   Task<std::string> audit() override;
+
+  // For a program of this node: a session of the volume, on another thread of the process. After an
+  // operation that leaves is_settled() false, the program has to ask the server by a request.
+  std::unique_ptr<fs::Session> attach(Thread& thread) { return volume_->attach(thread); }
+  bool is_settled() const { return bindings_.is_settled(); }
 
  private:
   struct ServedSession {

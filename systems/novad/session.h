@@ -17,11 +17,11 @@ using Result = fs::Result<T>;
 using fs::InodeNumber;
 using fs::Timestamp;
 
-class Session final : public fs::Session {
+class Session : public fs::Session {
  public:
-  Session(std::shared_ptr<FileSystem> files, Thread& thread)
+  Session(std::shared_ptr<FileSystem> files, Thread& thread, Purpose purpose = Purpose::requests)
       : files_(std::move(files)),
-        link_(thread, files_->server(), files_->mount()),
+        link_(thread, files_->server(), files_->mount(), purpose),
         access_(thread, files_->server()) {
     files_->session_begins();
   }
@@ -78,6 +78,9 @@ class Session final : public fs::Session {
     return {static_cast<double>(link_.calls()), static_cast<double>(access_.reads()),
             static_cast<double>(access_.writes()), static_cast<double>(access_.refused())};
   }
+
+ protected:
+  Link& connection() { return link_; }
 
  private:
   // Each executes a request, and returns its results, or its only result.

@@ -106,9 +106,11 @@ Task<> leave_single_blocks(fs::Session& session) {
   co_await open_new(session, "reserve", filled(16 * fs::kBlock, 'r'));
 }
 
-// A file is overwritten again and again while its blocks, once given up, become another file's at
-// once: a READ sees one of the writes, entirely.
-void expect_whole_reads(std::unique_ptr<Platform> platform, bool is_fragmented) {
+// A file is overwritten again and again, by a client or by a program of the server's node, while
+// its blocks, once given up, become another file's at once: a READ sees one of the writes,
+// entirely.
+void expect_whole_reads(std::unique_ptr<Platform> platform, bool is_fragmented,
+                        bool is_local = false) {
   Home home(kNovad, {.size = 1 * MiB, .threads = 2});
   home.start(*platform);
   constexpr int kWrites = 400;  // and more, until there have been so many READs
@@ -117,7 +119,8 @@ void expect_whole_reads(std::unique_ptr<Platform> platform, bool is_fragmented) 
   std::atomic<std::uint64_t> inode{0};
   std::atomic<bool> ended{false};
   std::atomic<double> reads{0};
-  platform->start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+  const NodeId writer = is_local ? kServer : home.client(0);
+  platform->start(writer, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     co_await home.make(thread, {});
     const auto files = co_await home.mount(thread);
     const auto session = files->attach(thread);
@@ -129,6 +132,7 @@ void expect_whole_reads(std::unique_ptr<Platform> platform, bool is_fragmented) 
       const char letter = static_cast<char>('a' + i % 26);
       EXPECT_TRUE((co_await session->write(file, 0, filled(kSize, letter), {})).has_value());
       EXPECT_TRUE((co_await session->write(second, 0, filled(kSize, '!'), {})).has_value());
+      co_await yield();  // a local program does not wait for messages
     }
     ended = true;
     EXPECT_EQ(co_await home.audit(), "");
@@ -158,12 +162,21 @@ TEST_P(NovadReads, AreNeverTornWhereAWriteGetsSeveralExtents) {
   expect_whole_reads(perdura::test::make_platform(GetParam(), nodes_for(kNovad, 2)), true);
 }
 
+TEST_P(NovadReads, AreNeverTornWhereALocalProgramWrites) {
+  for (const bool is_fragmented : {false, true}) {
+    expect_whole_reads(perdura::test::make_platform(GetParam(), nodes_for(kNovad, 2)),
+                       is_fragmented, true);
+  }
+}
+
 // A READ arrives between nearly any two changes there.
 TEST(NovadReadsOnAModel, AreNeverTornWhereChangesTakeLong) {
   const sim::Profile profile = sim::load_profile(perdura::test::profile_path("optane-connectx3"));
   for (const bool is_fragmented : {false, true}) {
-    expect_whole_reads(std::make_unique<sim::SimPlatform>(profile, nodes_for(kNovad, 2)),
-                       is_fragmented);
+    for (const bool is_local : {false, true}) {
+      expect_whole_reads(std::make_unique<sim::SimPlatform>(profile, nodes_for(kNovad, 2)),
+                         is_fragmented, is_local);
+    }
   }
 }
 
