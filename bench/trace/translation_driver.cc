@@ -11,10 +11,13 @@
 #include <optional>
 
 #include "bench/driver/systems.h"
+#include "bench/trace/placed_files.h"
 #include "bench/trace/translation_replay.h"
 #include "platform/base/error.h"
+#include "platform/sim/sim_platform.h"
 #include "services/fs/trace/trace_text.h"
 #include "services/metric.h"
+#include "systems/nova/nova.h"
 
 namespace perdura::bench {
 
@@ -23,6 +26,9 @@ using harness::Point;
 namespace {
 
 constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 44;
+
+constexpr std::array<std::string_view, 2> kLayouts{"assumed", "nova"};
 
 constexpr Parameter kParameters[] = {
     {.name = "workload",
@@ -30,6 +36,27 @@ constexpr Parameter kParameters[] = {
      .usual = "",
      .identifies = true,
      .what = "the trace: workloads/traces/NAME.txt, or a path; as text or packed"},
+    {.name = "region_size",
+     .type = Count{0, kLargestRegion},
+     .usual = 0,
+     .identifies = true,
+     .noun = "region size",
+     .title = "Region size",
+     .unit = "bytes",
+     .what = "instead of a trace: one file of this size is registered"},
+    {.name = "layout",
+     .type = OneOf{kLayouts},
+     .usual = "assumed",
+     .identifies = true,
+     .noun = "layout of files",
+     .title = "Layout of files",
+     .what = "where files are in memory: as extent and growth say, or where nova puts them when it "
+             "executes what the trace writes"},
+    {.name = "size",
+     .type = Count{1 << 20, kLargestRegion},
+     .usual = 2 * GiB,
+     .unit = "bytes",
+     .what = "with layout = \"nova\": persistent memory that the file system has"},
     {.name = "cache_entries",
      .type = Count{1, 1U << 24},
      .usual = 4096,
@@ -80,6 +107,8 @@ constexpr services::Metric kMetrics[] = {
     {"table_entries", "entries of all tables", "Entries of all tables"},
     {"entries_written", "entries written", "Entries written"},
     {"registrations", "registrations", "Registrations"},
+    {"registration_ms", "time of registering", "Time of registering", "ms"},
+    {"registration_mb_s", "rate of registering", "Rate of registering", "MB/s"},
 };
 
 TranslationScheme scheme_of(const Point& point) {
@@ -118,16 +147,56 @@ bool is_packed(const std::filesystem::path& file) {
   return begin == fs::detail::kTraceMagic;
 }
 
-void replay_file(const std::filesystem::path& file, std::span<TranslationReplay> into) {
-  std::optional<TemporaryFile> packed;
-  if (!is_packed(file)) {
-    packed.emplace();
-    fs::TraceWriter writer(packed->path());
-    fs::add_trace_lines(file.string(), writer);
+Bytes region_of(const Point& point) { return point.settings.number("region_size"); }
+
+bool is_placed(const Point& point) { return point.settings.text("layout") == "nova"; }
+
+// The trace of a point, packed. A region is a trace of a file that nobody accesses.
+class PointTrace {
+ public:
+  explicit PointTrace(const Point& point) {
+    if (region_of(point) == 0 && is_packed(point.files.front().file)) {
+      path_ = point.files.front().file.string();
+      return;
+    }
+    packed_.emplace();
+    path_ = packed_->path();
+    fs::TraceWriter writer(path_);
+    if (region_of(point) > 0) {
+      writer.add_file("", region_of(point));
+    } else {
+      fs::add_trace_lines(point.files.front().file.string(), writer);
+    }
     writer.finish();
   }
-  fs::TraceReader trace(packed ? packed->path() : file.string());
-  replay_trace(trace, into);
+  fs::TraceReader reader() const { return fs::TraceReader(path_); }
+
+ private:
+  std::optional<TemporaryFile> packed_;
+  std::string path_;
+};
+
+void replay(const PointTrace& trace, std::span<TranslationReplay> into, Platform& platform,
+            const Point& point) {
+  fs::TraceReader accesses = trace.reader();
+  if (!is_placed(point)) return replay_trace(accesses, into);
+  fs::TraceReader writes = trace.reader();
+  const auto extents = place_files(platform, systems::kNova, point.settings.number("size"), writes);
+  replay_trace(accesses, into, [&, next = std::size_t{0}](const fs::TracedFile&) mutable {
+    return std::optional(extents[next++]);
+  });
+}
+
+// Leaves the metrics out if the profile does not say what registering takes.
+void add_registration(const TranslationCounts& counts, const Platform& platform, Bytes region,
+                      harness::Measurement& result) {
+  const auto* const simulated = dynamic_cast<const sim::SimPlatform*>(&platform);
+  if (simulated == nullptr || !simulated->profile().translation) return;
+  const Picoseconds time = registration_time(counts, *simulated->profile().translation);
+  result.declared["registration_ms"] = to_microseconds(time) / 1000;
+  if (region > 0 && time > Picoseconds{}) {
+    result.declared["registration_mb_s"] = static_cast<double>(region) / to_microseconds(time);
+  }
 }
 
 }  // namespace
@@ -142,6 +211,7 @@ std::vector<harness::DriverDeclarations::System> TranslationDriver::systems() co
 
 void TranslationDriver::prepare(Point& point, const harness::Locations& locations) const {
   harness::PointSettings& settings = point.settings;
+  if (region_of(point) > 0) return;
   const harness::Located name{settings.text("workload"), settings.where("workload")};
   const auto file = locations.find(harness::FileKind::trace, name);
   const std::string plain = plain_name(harness::FileKind::trace, file);
@@ -159,6 +229,15 @@ void TranslationDriver::check(const Point& point) const {
     throw UsageError(fmt::format("{}: {} entries cannot be in {} ways; make it a multiple",
                                  settings.where("cache_entries"), settings.number("cache_entries"),
                                  settings.number("cache_ways")));
+  }
+  if (region_of(point) > 0 && settings.given("workload")) {
+    throw UsageError(fmt::format("{}: a region is registered without a trace; remove workload",
+                                 settings.where("region_size")));
+  }
+  for (const char* assumed : {"extent", "growth"}) {
+    if (!is_placed(point) || settings.number(assumed) == 0) continue;
+    throw UsageError(fmt::format("{}: nova decides where files are; remove {}",
+                                 settings.where(assumed), assumed));
   }
 }
 
@@ -178,11 +257,21 @@ std::vector<schema::Column> TranslationDriver::columns(std::string_view) const {
   return columns;
 }
 
-harness::Measurement TranslationDriver::run(Platform&, const Point& point) const {
+std::span<const std::string_view> TranslationDriver::columns_if_unusual() const {
+  static constexpr std::array<std::string_view, 2> kColumns{"region_size", "layout"};
+  return kColumns;
+}
+
+std::optional<Bytes> TranslationDriver::memory(const Point& point) const {
+  if (!is_placed(point)) return std::nullopt;
+  return point.settings.number("size");
+}
+
+harness::Measurement TranslationDriver::run(Platform& platform, const Point& point) const {
   std::array replays{TranslationReplay(
       scheme_of(point),
       {.extent = point.settings.number("extent"), .growth = point.settings.number("growth")})};
-  replay_file(point.files.front().file, replays);
+  replay(PointTrace(point), replays, platform, point);
   const TranslationCounts counts = replays.front().counts();
   const auto look_ups = static_cast<double>(counts.look_ups);
   const auto hits = static_cast<double>(counts.hits);
@@ -196,6 +285,7 @@ harness::Measurement TranslationDriver::run(Platform&, const Point& point) const
       {"entries_written", static_cast<double>(counts.registered + counts.changed)},
       {"registrations", static_cast<double>(counts.registrations)},
   };
+  add_registration(counts, platform, region_of(point), result);
   return result;
 }
 
