@@ -47,7 +47,7 @@ void add_probe(harness::Command& program, CommandContext& context) {
       "On sim, the testbed; else, where parameters that are not measured come from "
       "(default there: remote-log-connectx4); with --path, whose [translation] gives times");
   command.option("--set", request->set, "Which probes (default: all)")
-      .one_of({"memory", "rdma", "all"})
+      .one_of({"memory", "rdma", "translations", "all"})
       .excludes(path);
   command
       .option("--pm-directory", *pm_directory,

@@ -52,6 +52,31 @@ Values chase(Platform& platform, pmem::Pages pages, const Effort& effort,
   return values;
 }
 
+Task<> time_populating(Thread& thread, pmem::Pages pages, Effort effort, Values* values) {
+  const Bytes page = pages == pmem::Pages::huge ? 2 * MiB : 4 * KiB;
+  for (std::uint32_t i = 0; i < effort.repetitions; ++i) {
+    const Time begin = thread.executor.now();
+    const auto memory = pmem::mapped::map_anonymous("a probe of pages", effort.working_set, pages);
+    volatile std::byte* const base = memory->data();
+    for (Bytes at = 0; at < effort.working_set; at += page) base[at] = std::byte{1};
+    const double took = static_cast<double>((thread.executor.now() - begin).count()) * 1e-3;
+    values->push_back(static_cast<double>(effort.working_set) / took);
+    co_await yield();
+  }
+}
+
+// Measures how fast the kernel makes pages, which it fills with zeros, until the first byte of each
+// has been stored to. Mapping makes some of them.
+Values populate(Platform& platform, pmem::Pages pages, const Effort& effort) {
+  Values values;
+  if (platform.local_node(0) != nullptr) {
+    platform.start(0, 1, CompletionMode::polling,
+                   [&](Thread& thread) { return time_populating(thread, pages, effort, &values); });
+  }
+  platform.run();
+  return values;
+}
+
 Values numa_latency(Platform& platform, unsigned node, unsigned core, const Effort& effort) {
   const MemoryBinding binding(platform.local_node(0) != nullptr ? std::optional(node)
                                                                 : std::nullopt);
@@ -96,6 +121,13 @@ void add_host_probes(const Effort& effort, const HostMemory& host, ProbeSet& set
     set.probes.push_back(
         {.setting = setting_of_pages, .measure = [=](Platform& platform, const Gather&) {
            return chase(platform, pages, effort, std::nullopt);
+         }});
+    Setting populating{.probe = "populate", .medium = "dram", .operation = "store"};
+    populating.pages = to_string(pages);
+    populating.unit = "GB/s";
+    set.probes.push_back(
+        {.setting = std::move(populating), .measure = [=](Platform& platform, const Gather&) {
+           return populate(platform, pages, effort);
          }});
   };
   add_pages(pmem::Pages::small);

@@ -198,7 +198,8 @@ class Run {
   // Checks that there is enough memory before anything is written or measured.
   void check_room(const Effort& effort) {
     const auto platform = platforms_.create(Probe{});
-    const Bytes least = request_.set == "rdma" ? RdmaLoad{}.region_size : effort.working_set;
+    const Bytes least = request_.set == "memory" || request_.set == "all" ? effort.working_set
+                                                                          : RdmaLoad{}.region_size;
     const std::string reason = refusal(*platform, {least});
     platform->run();
     if (!reason.empty()) throw UsageError("probe: " + reason);
@@ -210,7 +211,7 @@ class Run {
       std::move(more.unanswered.begin(), more.unanswered.end(),
                 std::back_inserter(set_.unanswered));
     };
-    if (request_.set != "rdma") {
+    if (request_.set == "memory" || request_.set == "all") {
       add(memory_probes(effort, host));
       add(building_block_probes(effort));
       add(timer_probes(effort, modelled_));
@@ -218,7 +219,8 @@ class Run {
     if (request_.set != "memory") {
       const auto pages =
           modelled_ && !base_.translation ? std::vector<pmem::Pages>{} : pages_to_choose();
-      add(rdma_probes(effort, modelled_, pages));
+      add(request_.set == "translations" ? translation_probes(effort, modelled_, pages)
+                                         : rdma_probes(effort, modelled_, pages));
     }
   }
 

@@ -19,7 +19,7 @@ struct ProbeRequest {
   // The testbed's profile on sim; elsewhere the base of the characterization.
   std::string profile{};
   harness::VerbsSettings verbs{};  // for verbs; shm uses its directory of persistent memory, too
-  std::string set = "all";         // memory, rdma, all
+  std::string set = "all";         // memory, rdma, translations, all
   bool quick = false;
   bool quiet = false;           // no progress
   std::filesystem::path out{};  // empty: out/probe-<platform>-<n>

@@ -19,6 +19,7 @@ using Values = std::vector<double>;
 
 constexpr fabric::Port kPassivePort = 1;
 constexpr fabric::Port kFirstActivePort = 16;
+constexpr Picoseconds kPatience = std::chrono::minutes(2);  // until a passive node answers
 
 double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
@@ -178,7 +179,9 @@ Task<> connect(Thread& thread, Active* active, NodeId to) {
   }
   Directory there{};
   for (std::uint32_t i = 0; i < load.queue_pairs; ++i) {
-    fabric::QueuePairOptions options{.send_depth = std::max(load.depth, 1U)};
+    // The peer registers its memory first, page by page.
+    fabric::QueuePairOptions options{.send_depth = std::max(load.depth, 1U),
+                                     .connection_timeout = kPatience};
     if (load.answered) {
       options.receive_queue = active->answers.get();
       options.completions = &active->answered;
@@ -350,6 +353,9 @@ class SetOfRdma {
  public:
   // Active nodes at most, of probes over their number.
   static constexpr NodeId kNodes = 8;
+  // Largest regions, of probes over their size.
+  static constexpr Bytes kLargestOnHosts = 256 * MiB;
+  static constexpr Bytes kLargestOnModels = 16 * GiB;  // as in Figure 2.7
 
   explicit SetOfRdma(const Effort& effort) : effort_(effort) {}
 
@@ -389,11 +395,18 @@ class SetOfRdma {
     for (std::uint32_t n = 1; n <= 1024; n *= effort_.quick ? 32 : 4) {
       add("rdma-rate-over-regions", {.metric = RdmaMetric::rate, .depth = 16, .regions = n});
     }
-    over_region_size(pmem::Pages::any);
+    over_region_size(pmem::Pages::any, kLargestOnHosts);
   }
 
-  void over_region_size(pmem::Pages pages) {
-    for (Bytes size = 4 * MiB; size <= 256 * MiB; size *= effort_.quick ? 8 : 2) {
+  // A host must have all of the memory; a model has as much of it as is written to.
+  void over_region_size(std::span<const pmem::Pages> pages, bool modelled) {
+    for (const pmem::Pages chosen : pages) {
+      over_region_size(chosen, modelled ? kLargestOnModels : kLargestOnHosts);
+    }
+  }
+
+  void over_region_size(pmem::Pages pages, Bytes largest) {
+    for (Bytes size = 4 * MiB; size <= largest; size *= effort_.quick ? 8 : 2) {
       add("rdma-rate-over-region-size",
           {.metric = RdmaMetric::rate, .depth = 16, .region_size = size, .pages = pages});
     }
@@ -481,15 +494,7 @@ class SetOfRdma {
   std::vector<Probe> probes_;
 };
 
-}  // namespace
-
-ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages) {
-  SetOfRdma probes(effort);
-  probes.over_size();
-  probes.over_depth_and_queue_pairs();
-  probes.over_regions();
-  for (const pmem::Pages chosen : pages) probes.over_region_size(chosen);
-  probes.over_threads();
+ProbeSet finish(SetOfRdma& probes, bool modelled, std::span<const pmem::Pages> pages) {
   ProbeSet set;
   if (modelled && pages.empty()) {
     set.unanswered.push_back(
@@ -502,6 +507,25 @@ ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::
   }
   set.probes = probes.take();
   return set;
+}
+
+}  // namespace
+
+ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages) {
+  SetOfRdma probes(effort);
+  probes.over_size();
+  probes.over_depth_and_queue_pairs();
+  probes.over_regions();
+  probes.over_region_size(pages, modelled);
+  probes.over_threads();
+  return finish(probes, modelled, pages);
+}
+
+ProbeSet translation_probes(const Effort& effort, bool modelled,
+                            std::span<const pmem::Pages> pages) {
+  SetOfRdma probes(effort);
+  probes.over_region_size(pages, modelled);
+  return finish(probes, modelled, pages);
 }
 
 }  // namespace perdura::bench

@@ -17,6 +17,9 @@ namespace perdura::bench {
 // the model there are none unless its profile has [translation], in which case registering memory
 // takes modelled time, too.
 ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages);
+// Those of them that depend on the NIC's translations of addresses, in memory of these pages.
+ProbeSet translation_probes(const Effort& effort, bool modelled,
+                            std::span<const pmem::Pages> pages);
 
 // --- single ones, for tests and the characterization
 

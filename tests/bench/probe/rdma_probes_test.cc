@@ -89,6 +89,26 @@ TEST(RdmaProbes, WhatADeviceDoesNotHaveIsNotMeasured) {
   }
 }
 
+// Section 2.4.2: a region with more pages than the NIC caches translations is slower to write to, and
+// one in pages that are all cached is as fast as a small one.
+TEST(RdmaProbes, RegionsOfManyPagesAreSlower) {
+  const sim::Profile profile = sim::load_profile(perdura::test::profile_path("optane-connectx3"));
+  const auto rate = [&](Bytes size, pmem::Pages pages) {
+    sim::SimPlatform platform(profile, 2);
+    return rdma(platform,
+                {.metric = RdmaMetric::rate, .depth = 16, .region_size = size, .pages = pages},
+                Effort::of(profile, true))
+        .at(0);
+  };
+  ASSERT_LT(32, profile.translation->cache_entries);
+  const double cached = rate(4 * MiB, pmem::Pages::huge);
+  EXPECT_EQ(rate(64 * MiB, pmem::Pages::huge), cached);
+  const double missing = rate(64 * MiB, pmem::Pages::small);
+  EXPECT_LT(missing, 0.9 * cached);
+  EXPECT_LT(rate(16 * GiB, pmem::Pages::huge), 0.9 * cached);
+  EXPECT_GT(rate(1 * GiB, pmem::Pages::small), 0) << "although it takes long to register";
+}
+
 // With as little work as there can be.
 TEST(RdmaProbes, EachGivesAPositiveNumberOnEveryPlatform) {
   for (const std::string& name : perdura::test::platform_names()) {
