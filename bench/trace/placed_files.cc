@@ -48,9 +48,8 @@ class Placing {
     co_await yield();
     switch (record.kind) {
       case fs::TraceKind::file: {
-        const auto made =
-            co_await files_->create(fs::kRootInode, std::to_string(inodes_.size()),
-                                    {.mode = S_IFREG | 0644}, fs::Timestamp{});
+        const auto made = co_await files_->create(fs::kRootInode, std::to_string(inodes_.size()),
+                                                  {.mode = S_IFREG | 0644}, fs::Timestamp{});
         if (!made) refuse(made.error());
         inodes_.push_back(made->inode);
         co_await write(made->inode, 0, record.offset);
@@ -96,8 +95,7 @@ class Placing {
       const auto end = co_await files_->seek(inode, *begin, fs::Session::Seek::hole);
       if (!end) refuse(end.error());
       const Bytes first = *begin / fs::kBlock * fs::kBlock;
-      const auto mapped =
-          co_await files_->map(inode, first, round_up(*end, fs::kBlock) - first);
+      const auto mapped = co_await files_->map(inode, first, round_up(*end, fs::kBlock) - first);
       if (!mapped) refuse(mapped.error());
       for (const fs::MappedExtent& each : (*mapped)->extents()) {
         extents.push_back({each.in_file, each.in_region, each.length});
