@@ -95,6 +95,12 @@ services::GuaranteeLevel CrashResult::strongest() const {
       [this](services::Condition condition) { return guarantees[condition].held; });
 }
 
+sim::Profile with_commits_if_needed(sim::Profile profile, const services::SystemInfo& system,
+                                    const GivenParameters& parameters) {
+  if (system.needs_with(parameters).commits) profile.nic.flush_persistence = true;
+  return profile;
+}
+
 std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
                     const sim::NicProfile& nic) {
   if (setup.correct && !system.chooses_method) {
@@ -105,6 +111,7 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
   const fabric::Capabilities device{.flush = nic.flush,
                                     .flush_persistence = nic.flush_persistence,
                                     .atomic_write = nic.atomic_write,
+                                    .commits = nic.flush_persistence,
                                     .write_with_immediate = !iwarp,
                                     .atomics = !iwarp};
   const std::string lacking = fabric::missing(system.needs_with(setup.parameters), device);

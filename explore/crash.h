@@ -91,6 +91,11 @@ struct CrashResult {
   services::GuaranteeLevel strongest() const;
 };
 
+// The profile, with devices that commit if the system needs that: as with APPEND, no real device
+// does. For explorations, of which the times are no result.
+sim::Profile with_commits_if_needed(sim::Profile profile, const services::SystemInfo& system,
+                                    const GivenParameters& parameters);
+
 // Returns why a system cannot be explored with this setup, as a phrase that follows its name:
 // "has no method to choose", or "needs atomics, which iWARP lacks". Empty if it can.
 std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,

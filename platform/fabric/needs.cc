@@ -18,6 +18,7 @@ std::string missing(const DeviceNeeds& needs, const Capabilities& device) {
   compare(needs.atomics, device.atomics, "atomics");
   compare(needs.extents, device.extents, "registrations of extents");
   compare(needs.appends, device.appends, "APPEND");
+  compare(needs.commits, device.commits, "COMMIT");
   compare(needs.flush_persistence, device.flush_persistence, "FLUSH for persistence");
   compare(needs.atomic_write, device.atomic_write, "ATOMIC WRITE");
   return fmt::format("{}", fmt::join(names, " and "));

@@ -15,6 +15,7 @@ struct DeviceNeeds {
   bool atomics = false;  // compare_and_swap and fetch_and_add
   bool extents = false;  // Endpoint::register_extents
   bool appends = false;  // Endpoint::allow_appends
+  bool commits = false;  // QueuePair::commit
   bool flush_persistence = false;
   bool atomic_write = false;
 };
@@ -25,6 +26,7 @@ constexpr DeviceNeeds operator|(const DeviceNeeds& a, const DeviceNeeds& b) {
           .atomics = a.atomics || b.atomics,
           .extents = a.extents || b.extents,
           .appends = a.appends || b.appends,
+          .commits = a.commits || b.commits,
           .flush_persistence = a.flush_persistence || b.flush_persistence,
           .atomic_write = a.atomic_write || b.atomic_write};
 }

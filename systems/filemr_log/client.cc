@@ -57,6 +57,7 @@ Task<std::unique_ptr<LogClient>> LogClient::connect(Thread& thread, fabric::Addr
 }
 
 Task<> LogClient::open(fabric::Address server) {
+  check_device(options_.persistence, thread_.endpoint.capabilities());
   receive_queue_ = thread_.endpoint.create_receive_queue(1);
   const Hello hello{options_.room, options_.largest_payload, options_.persistence};
   const auto bytes = rpc::bytes_of(hello);
@@ -80,7 +81,8 @@ Task<tl::expected<std::uint64_t, LogError>> LogClient::append(std::span<const st
   const std::size_t end = remote_log::write_header(bytes, tail_.number + 1, payload.size(), true);
   std::memset(bytes.data() + end, 0, size - end);
 
-  fabric::RdmaOperation append = queue_pair_->append(record, file_);
+  fabric::RdmaOperation append =
+      queue_pair_->append(record, file_, {.commit = options_.persistence == Persistence::commit});
   append.post();
   const bool is_flushed = co_await flush();
   const fabric::Completion done = co_await append;

@@ -35,9 +35,13 @@ enum class Persistence : std::uint8_t {
   none,     // the APPEND is enough
   flush,    // FLUSH, or READ where the devices have none
   message,  // the server's CPU is asked to write it back
+  commit,   // the APPEND itself ends with a commit
 };
 // The steps of a method for a WRITE that follow the WRITE, which the APPEND replaces.
 Persistence persistence_of(const methods::Method& method);
+
+// Throws UsageError if the device cannot make records durable in this way.
+void check_device(Persistence persistence, const fabric::Capabilities& device);
 
 struct Options {
   Bytes room = 0;                     // for records, in bytes

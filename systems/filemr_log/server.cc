@@ -51,6 +51,7 @@ LogServer::LogServer(Thread& thread, const std::string& name, const Options& opt
       options_(options),
       apply_(std::move(apply)),
       region_(thread.node.open_region(name)) {
+  check_device(options.persistence, thread.endpoint.capabilities());
   if (region_ == nullptr) {
     region_ = thread.node.create_region(name, kRoomOffset + options.room, pmem::Medium::pm);
   } else {
@@ -67,8 +68,10 @@ LogServer::LogServer(Thread& thread, const std::string& name, const Options& opt
   });
   mapped_ = head_.end;
   using fabric::Access;
+  const Access commits =
+      options.persistence == Persistence::commit ? Access::remote_flush : Access::local;
   file_ = thread.endpoint.register_extents(*region_, extents,
-                                           Access::remote_read | Access::remote_write);
+                                           Access::remote_read | Access::remote_write | commits);
   thread.endpoint.allow_appends(file_, kSizeOffset, faults_);
   size_ = thread.endpoint.register_memory(*region_, kSizeOffset, kWord,
                                           Access::remote_read | Access::remote_flush);

@@ -16,14 +16,27 @@ constexpr Parameter kParameters[] = {
      .type = Flag{},
      .usual = false,
      .what = "each APPEND is followed by a FLUSH or READ, the workaround of section 5.5.1"},
+    {.name = "commit",
+     .type = Flag{},
+     .usual = false,
+     .what = "each APPEND carries the commit flag that section 5.5.1 proposes"},
 };
-constexpr std::array kChangesGuarantee{Setting{"flush", 1}};
+constexpr std::array kChangesGuarantee{Setting{"flush", 1},
+                                       Setting{"commit", 1, {.commits = true}}};
 
 // The paper's log ends with the completion of the APPEND; its section "Data Persistence" leaves the
 // rest to a workaround or to future devices.
 methods::Method published(const pmem::PersistenceModel&, const GivenParameters& given) {
   const ParameterReader parameters("filemr-log", kParameters, given);
-  return methods::find_method(parameters.flag("flush") ? "write-flush" : "write");
+  const bool flushes = parameters.flag("flush");
+  const bool commits = parameters.flag("commit");
+  if (flushes && commits) {
+    throw ParameterError("commit",
+                         "filemr-log: flush and commit are two ways to the same guarantee; set "
+                         "only one of them");
+  }
+  if (commits) return methods::find_method("write-persist");
+  return methods::find_method(flushes ? "write-flush" : "write");
 }
 
 filemr_log::Options options_of(const services::LogConfig& config) {

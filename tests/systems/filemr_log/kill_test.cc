@@ -116,12 +116,14 @@ std::vector<KillCase> kill_cases() {
     for (const auto each : {Persistence::none, Persistence::flush, Persistence::message}) {
       cases.push_back({over, each});
     }
+    // Connections over TCP have no commits.
+    if (over == Processes::Over::shared_memory) cases.push_back({over, Persistence::commit});
   }
   return cases;
 }
 
 std::string kill_case_name(const testing::TestParamInfo<KillCase>& info) {
-  constexpr std::string_view kNames[] = {"none", "flush", "message"};
+  constexpr std::string_view kNames[] = {"none", "flush", "message", "commit"};
   return std::string(info.param.over == Processes::Over::sockets ? "sockets_" : "shm_") +
          std::string(kNames[static_cast<std::size_t>(info.param.persistence)]);
 }

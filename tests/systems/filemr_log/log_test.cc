@@ -7,7 +7,9 @@
 
 #include "methods/remote_persister.h"
 #include "platform/base/error.h"
+#include "platform/sim/sim_platform.h"
 #include "systems/filemr_log/client.h"
+#include "systems/filemr_log/filemr_log.h"
 #include "systems/filemr_log/server.h"
 #include "tests/support/platforms.h"
 
@@ -52,7 +54,8 @@ struct Case {
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const std::string& platform : test::platform_names()) {
-    for (const Persistence each : {Persistence::none, Persistence::flush, Persistence::message}) {
+    for (const Persistence each :
+         {Persistence::none, Persistence::flush, Persistence::message, Persistence::commit}) {
       cases.push_back({platform, each});
     }
   }
@@ -60,9 +63,19 @@ std::vector<Case> all_cases() {
 }
 
 std::string case_name(const testing::TestParamInfo<Case>& info) {
-  constexpr std::string_view kNames[] = {"none", "flush", "message"};
+  constexpr std::string_view kNames[] = {"none", "flush", "message", "commit"};
   return info.param.platform + "_" +
          std::string(kNames[static_cast<std::size_t>(info.param.persistence)]);
+}
+
+// The model's devices commit only if they are asked to.
+std::unique_ptr<Platform> platform_of(const Case& each) {
+  if (each.persistence != Persistence::commit || each.platform != "sim") {
+    return test::make_platform(each.platform, 2);
+  }
+  sim::Profile profile = test::erda_testbed();
+  profile.nic.flush_persistence = true;
+  return std::make_unique<sim::SimPlatform>(profile, 2);
 }
 
 class FileMrLog : public testing::TestWithParam<Case> {};
@@ -70,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(All, FileMrLog, testing::ValuesIn(all_cases()), case_na
 
 TEST_P(FileMrLog, UsesItsRoomAgainAndAgain) {
   const Options agreed = options_of(GetParam().persistence);
-  const auto platform = test::make_platform(GetParam().platform, 2);
+  const auto platform = platform_of(GetParam());
   std::atomic<std::uint64_t> applied{0};
   std::atomic<std::uint64_t> range_faults{0};
   platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
@@ -109,7 +122,7 @@ TEST_P(FileMrLog, UsesItsRoomAgainAndAgain) {
 
 TEST_P(FileMrLog, RefusesASecondClientAndOtherOptions) {
   const Options agreed = options_of(GetParam().persistence);
-  const auto platform = test::make_platform(GetParam().platform, 2);
+  const auto platform = platform_of(GetParam());
   platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     co_await std::make_shared<LogServer>(thread, "log", agreed, [](std::uint64_t, auto) {
     })->serve(kLook);
@@ -133,6 +146,42 @@ TEST_P(FileMrLog, RefusesASecondClientAndOtherOptions) {
   });
   platform->run();
   EXPECT_EQ(refused, 2);
+}
+
+// A device that cannot commit must not be taken for one that has.
+TEST(FileMrLogDevices, ThatCannotCommitAreRefusedOnBothSides) {
+  const auto platform = test::make_platform("sim", 2);
+  const Options commits = options_of(Persistence::commit);
+  int refused = 0;
+  const auto expect_refusal = [&](const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "filemr-log with commits needs COMMIT, which this device does not have; choose "
+              "another device, or use platform shm");
+    ++refused;
+  };
+  platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    try {
+      LogServer(thread, "log", commits, [](std::uint64_t, auto) {});
+    } catch (const UsageError& error) {
+      expect_refusal(error);
+    }
+    co_return;
+  });
+  platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    try {
+      co_await LogClient::connect(thread, {0, 0}, commits);
+    } catch (const UsageError& error) {
+      expect_refusal(error);
+    }
+  });
+  platform->run();
+  EXPECT_EQ(refused, 2);
+}
+
+TEST(FileMrLogParameters, FlushAndCommitExcludeEachOther) {
+  EXPECT_EQ(kFileMrLog.published({}, {{"commit", 1}}).name, "write-persist");
+  EXPECT_EQ(kFileMrLog.published({}, {{"flush", 1}, {"commit", 0}}).name, "write-flush");
+  EXPECT_THROW(kFileMrLog.published({}, {{"flush", 1}, {"commit", 1}}), UsageError);
 }
 
 TEST(FileMrLogShape, IsCheckedWhenItIsOpened) {
