@@ -133,6 +133,23 @@ Task<> Bindings::end_map(Binding& binding) {
   const fabric::ExtentMap map = *std::exchange(binding.map, std::nullopt);
   co_await thread_.endpoint.unmap_extents(map, 0, kWhole);
   thread_.endpoint.deregister_memory(map);
+  if (binding.pinned != nullptr && thread_.endpoint.capabilities().commits) persist(binding);
+}
+
+// Nothing that peers have written is under way any more. The CPU reads what it flushes, so that
+// nothing of it can still be in the device (docs/persistence.md, `seen_is_visible`).
+void Bindings::persist(const Binding& binding) {
+  pmem::Region& region = volume_.region();
+  std::vector<std::byte> read(64 * KiB);
+  for (const fabric::Extent& extent : binding.table.extents()) {
+    for (Bytes done = 0; done < extent.length;) {
+      const Bytes part = std::min<Bytes>(read.size(), extent.length - done);
+      region.read(extent.offset + done, std::span(read).first(part));
+      region.flush(extent.offset + done, part);
+      done += part;
+    }
+  }
+  region.drain();
 }
 
 void Bindings::note_size(Binding& binding, Bytes size) {
@@ -163,9 +180,11 @@ void Bindings::cm_init(std::uint64_t inode, Bytes size, std::span<const fs::Mapp
   const std::vector<fabric::Extent> all = to_fabric(extents);
   binding.table = fabric::make_extent_table(all, volume_.region().size());
   note_size(binding, size);
-  const auto access = binding.pinned != nullptr
-                          ? fabric::Access::remote_read | fabric::Access::remote_write
-                          : fabric::Access::remote_read;
+  auto access = fabric::Access::remote_read;
+  if (binding.pinned != nullptr) access = access | fabric::Access::remote_write;
+  if (binding.pinned != nullptr && thread_.endpoint.capabilities().commits) {
+    access = access | fabric::Access::remote_flush;
+  }
   try {
     binding.map = thread_.endpoint.register_extents(volume_.region(), all, access);
   } catch (const PlatformError&) {

@@ -9,6 +9,10 @@
 //
 // Nova announces on the thread that has changed the file, which may be one of a local program. All
 // else happens on the server's thread.
+//
+// What peers WRITE in place they make persistent by COMMITs, which know only the registration over
+// which it came. So when a registration ends, the server persists the file: the next one, which
+// another mount may get, begins with nothing to commit.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +83,7 @@ class Bindings final : public nova::LayoutCallbacks {
   Task<> carry_out(const LayoutChange& change);
   Task<> change_map(Binding& binding, const LayoutChange& change);
   Task<> end_map(Binding& binding);
+  void persist(const Binding& binding);
   static void note_size(Binding& binding, Bytes size);
 
   Thread& thread_;

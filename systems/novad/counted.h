@@ -32,7 +32,8 @@ inline constexpr std::array kSessionMetrics{
     services::Metric{"file_reads_per_op", "READs of files", "READs of files per operation"},
     services::Metric{"file_writes_per_op", "WRITEs of files", "WRITEs of files per operation"},
     services::Metric{"refused_accesses", "accesses refused",
-                     "READs and WRITEs of files that were refused"},
+                     "READs, WRITEs and COMMITs of files that were refused"},
+    services::Metric{"file_commits_per_op", "COMMITs of files", "COMMITs of files per operation"},
 };
 
 // The order is that of Server::metrics().

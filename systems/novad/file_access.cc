@@ -83,6 +83,20 @@ Task<bool> FileAccess::write(std::uint64_t life, fs::InodeNumber inode, std::uin
   co_return is_written;
 }
 
+Task<bool> FileAccess::commit(std::uint64_t life, fs::InodeNumber inode, std::uint32_t filekey) {
+  const std::shared_ptr<AccessConnection> connection = co_await connected(life);
+  if (connection == nullptr || lost_.contains(inode)) co_return false;
+  const std::uint64_t written = connection->written;
+  const fabric::Completion committed = co_await connection->queue_pair->commit({filekey});
+  const bool is_committed = static_cast<bool>(committed);
+  ++(is_committed ? commits_ : refused_);
+  const auto found = connection->unsettled.find(inode);
+  if (is_committed && found != connection->unsettled.end() && found->second <= written) {
+    connection->unsettled.erase(found);
+  }
+  co_return is_committed;
+}
+
 void FileAccess::give_up(AccessConnection& connection) {
   for (const auto& [inode, number] : std::exchange(connection.unsettled, {})) lost_.insert(inode);
 }

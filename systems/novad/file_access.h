@@ -34,6 +34,11 @@ class FileAccess {
   Task<bool> write(std::uint64_t life, fs::InodeNumber inode, std::uint32_t filekey, Bytes offset,
                    std::span<const std::byte> data);
 
+  // Persists all that was written to the file by this filekey, with one message. Returns false if
+  // that was refused, or if nobody knows whether the data of a connection that has broken arrived.
+  bool can_commit() const { return thread_.endpoint.capabilities().commits; }
+  Task<bool> commit(std::uint64_t life, fs::InodeNumber inode, std::uint32_t filekey);
+
   // Waits until all data that has been written is in the server's memory or caches. Afterwards
   // lost() tells of which files that is not known, because a connection has broken in between: it
   // returns true once for each, and lost_any() for all of them together.
@@ -43,13 +48,14 @@ class FileAccess {
 
   std::uint64_t reads() const { return reads_; }
   std::uint64_t writes() const { return writes_; }
+  std::uint64_t commits() const { return commits_; }
   std::uint64_t refused() const { return refused_; }
 
  private:
   struct AccessConnection {
     fabric::CompletionQueue completions;
     std::unique_ptr<fabric::QueuePair> queue_pair;
-    // The files with WRITEs that no READ has followed yet, each with the number of its last WRITE,
+    // The files with WRITEs that no READ or COMMIT has followed yet, each with the number of its last WRITE,
     // and where the last WRITE of all went to.
     std::map<fs::InodeNumber, std::uint64_t> unsettled;
     std::uint64_t written = 0;
@@ -75,6 +81,7 @@ class FileAccess {
   std::set<fs::InodeNumber> lost_;
   std::uint64_t reads_ = 0;
   std::uint64_t writes_ = 0;
+  std::uint64_t commits_ = 0;
   std::uint64_t refused_ = 0;
 };
 

@@ -76,7 +76,8 @@ class Session : public fs::Session {
   Task<Result<fs::Statistics>> statistics() override;
   std::vector<double> metrics() const override {
     return {static_cast<double>(link_.calls()), static_cast<double>(access_.reads()),
-            static_cast<double>(access_.writes()), static_cast<double>(access_.refused())};
+            static_cast<double>(access_.writes()), static_cast<double>(access_.refused()),
+            static_cast<double>(access_.commits())};
   }
 
  protected:
@@ -97,6 +98,8 @@ class Session : public fs::Session {
                             const fs::WriteOptions& options);
   // Reads by a READ, without the server. Returns false if that cannot be done.
   Task<bool> read_directly(InodeNumber inode, Bytes offset, std::span<std::byte> into);
+  // Syncs by a COMMIT, without the server's CPU. Returns false if that cannot be done.
+  Task<bool> sync_directly(InodeNumber inode);
   // Returns the error of a write of more data than the volume has room for.
   Task<std::errc> why_too_much(InodeNumber inode, Bytes offset, Bytes length);
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/sim/sim_platform.h"
 #include "rpc/messages.h"
 #include "systems/novad/link.h"
 #include "systems/novad/novad.h"
@@ -33,20 +34,30 @@ struct SessionCounts {
       : rpcs(session.metrics()[0]),
         reads(session.metrics()[1]),
         writes(session.metrics()[2]),
-        refused(session.metrics()[3]) {}
+        refused(session.metrics()[3]),
+        commits(session.metrics()[4]) {}
   double rpcs;
   double reads;
   double writes;
   double refused;
+  double commits;
 };
+
+// The model's testbed, with devices that commit or that do not.
+inline sim::Profile testbed(bool commits) {
+  sim::Profile profile = perdura::test::erda_testbed();
+  profile.nic.flush_persistence = commits;
+  return profile;
+}
 
 // Runs `body` with a client's session on the model. The server waits for events, so its CPU takes
 // time only for work; `cpu()` tells how much it has taken.
 using CpuTime = std::function<Picoseconds()>;
 inline void run_with_idle_server(
     const fs::FsConfig& given,
-    const std::function<Task<>(fs::Session& session, const CpuTime& cpu)>& body) {
-  const auto platform = perdura::test::make_platform("sim", 2);
+    const std::function<Task<>(fs::Session& session, const CpuTime& cpu)>& body,
+    bool commits = false) {
+  const auto platform = std::make_unique<sim::SimPlatform>(testbed(commits), 2);
   fs::FsConfig config = given;
   config.servers = {{kServer, fs::FsRole::metadata, 0}};
   bool is_open = false;

@@ -156,42 +156,119 @@ TEST_P(NovadWrites, AreNotSyncedIfTheirConnectionHasBroken) {
   }
 }
 
-// The power of the server fails after a sync, and leaves as little as it may.
+// A sync is one message, too, if devices commit.
+TEST(NovadWritesOnAModel, AreSyncedByOneCommit) {
+  run_with_idle_server(
+      kInPlace,
+      [](fs::Session& session, const CpuTime& cpu) -> Task<> {
+        const fs::InodeNumber file = co_await open_new(session, "a", filled(64 * KiB, 'a'));
+        EXPECT_TRUE((co_await session.write(file, 0, filled(1, 'x'), {})).has_value());
+        co_await sleep_for(Microseconds(100));
+        const SessionCounts before(session);
+        const Picoseconds cpu_before = cpu();
+        for (int i = 0; i < 3; ++i) {
+          EXPECT_TRUE((co_await session.write(file, 8192, filled(4096, 'b'), {})).has_value());
+          EXPECT_TRUE((co_await session.sync(file)).has_value());
+        }
+        EXPECT_EQ(cpu(), cpu_before);
+        const SessionCounts after(session);
+        EXPECT_EQ(after.rpcs, before.rpcs);
+        EXPECT_EQ(after.reads, before.reads);
+        EXPECT_EQ(after.commits, before.commits + 3);
+        EXPECT_EQ(after.refused, 0);
+      },
+      true);
+}
+
+// The power of the server fails when `syncs` has ended, and leaves as little as it may of what it
+// has synced: 100 a, 5000 b, 4900 a.
+using Syncs = std::function<Task<>(Thread&, fs::FileSystem& files, fs::FileSystem& others)>;
+void expect_durable(const pmem::PersistenceModel& model, bool commits, const Syncs& syncs) {
+  sim::SimPlatform platform(testbed(commits), 3);
+  platform.track_durability(model);
+  Home home(kNovad, kInPlace);
+  home.start(platform);
+  bool has_failed = false;
+  platform.start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await home.make(thread, {});
+    const auto files = co_await home.mount(thread);
+    const auto others = co_await home.mount(thread);
+    co_await syncs(thread, *files, *others);
+    platform.at(thread.executor.now(), [&] {
+      pmem::LeastChoices least;
+      platform.fail_power(kServer, least);
+      home.start(platform);
+      has_failed = true;
+    });
+    while (!has_failed) co_await sleep_for(Microseconds(1));
+  });
+  platform.start(home.client(1), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (!has_failed) co_await sleep_for(Microseconds(1));
+    co_await home.wait();
+    const auto files = co_await home.mount(thread);
+    const auto session = files->attach(thread);
+    const auto file = co_await session->look_up(fs::kRootInode, "a");
+    EXPECT_TRUE(file.has_value());
+    if (!file) co_return;
+    const std::string text = co_await text_of(*session, file->inode, 0, 10000);
+    EXPECT_TRUE(text == std::string(100, 'a') + std::string(5000, 'b') + std::string(4900, 'a'))
+        << explore::explored_name(model) << (commits ? ", commits" : "");
+  });
+  platform.run();
+}
+
+Task<fs::InodeNumber> open_and_write(fs::Session& session) {
+  const fs::InodeNumber file = co_await open_new(session, "a", filled(10000, 'a'));
+  EXPECT_TRUE((co_await session.write(file, 100, filled(5000, 'b'), {})).has_value());
+  EXPECT_EQ(SessionCounts(session).writes, 1);
+  co_return file;
+}
+
 TEST(NovadWritesOnAModel, AreDurableAfterASync) {
+  for (const bool commits : {false, true}) {
+    for (const pmem::PersistenceModel& model : explore::explored_models()) {
+      expect_durable(model, commits,
+                     [commits](Thread& thread, fs::FileSystem& files, fs::FileSystem&) -> Task<> {
+                       const auto session = files.attach(thread);
+                       const fs::InodeNumber file = co_await open_and_write(*session);
+                       EXPECT_TRUE((co_await session->sync(file)).has_value());
+                       EXPECT_EQ(SessionCounts(*session).reads, commits ? 0 : 1)
+                           << "it tells that the data has arrived";
+                       EXPECT_EQ(SessionCounts(*session).commits, commits ? 1 : 0);
+                     });
+    }
+  }
+}
+
+// Whoever syncs a file syncs all of it.
+TEST(NovadWritesOnAModel, AreDurableAfterASyncByAnotherMount) {
   for (const pmem::PersistenceModel& model : explore::explored_models()) {
-    sim::SimPlatform platform(perdura::test::erda_testbed(), 3);
-    platform.track_durability(model);
-    Home home(kNovad, kInPlace);
-    home.start(platform);
-    fs::InodeNumber file{};
-    bool has_failed = false;
-    platform.start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      co_await home.make(thread, {});
-      const auto files = co_await home.mount(thread);
-      const auto session = files->attach(thread);
-      file = co_await open_new(*session, "a", filled(10000, 'a'));
-      EXPECT_TRUE((co_await session->write(file, 100, filled(5000, 'b'), {})).has_value());
-      EXPECT_EQ(SessionCounts(*session).writes, 1);
-      EXPECT_TRUE((co_await session->sync(file)).has_value());
-      EXPECT_EQ(SessionCounts(*session).reads, 1) << "it tells that the data has arrived";
-      platform.at(thread.executor.now(), [&] {
-        pmem::LeastChoices least;
-        platform.fail_power(kServer, least);
-        home.start(platform);
-        has_failed = true;
-      });
-      while (!has_failed) co_await sleep_for(Microseconds(1));
-    });
-    platform.start(home.client(1), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      while (!has_failed) co_await sleep_for(Microseconds(1));
-      co_await home.wait();
-      const auto files = co_await home.mount(thread);
-      const auto session = files->attach(thread);
-      EXPECT_EQ(co_await text_of(*session, file, 0, 10000),
-                std::string(100, 'a') + std::string(5000, 'b') + std::string(4900, 'a'))
-          << explore::explored_name(model);
-    });
-    platform.run();
+    expect_durable(model, true,
+                   [](Thread& thread, fs::FileSystem& files, fs::FileSystem& others) -> Task<> {
+                     const auto session = files.attach(thread);
+                     const fs::InodeNumber file = co_await open_and_write(*session);
+                     const auto other = others.attach(thread);
+                     EXPECT_TRUE((co_await other->hold(file)).has_value());
+                     EXPECT_TRUE((co_await other->sync(file)).has_value());
+                     EXPECT_EQ(SessionCounts(*other).commits, 1);
+                   });
+  }
+}
+
+// A filekey has ended with the last hold. The next one is committed on its own, and knows nothing
+// of what was written by the one before.
+TEST(NovadWritesOnAModel, AreDurableAfterASyncByALaterFilekey) {
+  for (const pmem::PersistenceModel& model : explore::explored_models()) {
+    expect_durable(model, true,
+                   [](Thread& thread, fs::FileSystem& files, fs::FileSystem& others) -> Task<> {
+                     const auto session = files.attach(thread);
+                     const fs::InodeNumber file = co_await open_and_write(*session);
+                     co_await session->release(file, 1);
+                     const auto other = others.attach(thread);
+                     EXPECT_TRUE((co_await other->hold(file)).has_value());
+                     EXPECT_TRUE((co_await other->sync(file)).has_value());
+                     EXPECT_EQ(SessionCounts(*other).commits, 1);
+                   });
   }
 }
 
