@@ -373,21 +373,21 @@ TEST(Commits, AreOfOtherQueuePairsToo) {
 // Two commit at once, and the first one's completion is held up by a long READ before it: the
 // second one may not take for granted what only the first one has written back.
 TEST(Commits, DoNotRelyOnOneThatHasNotCompleted) {
-  for (const PersistenceModel& model : {kKinds[0], kKinds[1]}) {
+  for (const int later : {500, 1000, 2000, 3000}) {
     bool has_written = false;
-    fail_everywhere(model, 2, [&](CommitRun& run) {
+    fail_everywhere(kKinds[0], 2, [&](CommitRun& run) {
       has_written = false;
       return std::vector<CommitRun::ClientBody>{
           [&](FileClient& client) -> Task<> {
             while (!has_written && run.survived.empty()) co_await sleep_for(Nanoseconds(50));
-            auto read = client.peer->read(client.many(kPart), {client.key, 0});
+            auto read = client.peer->read(client.many(2 * kPart), {client.key, 0});
             read.post();
             co_await client.peer->commit(client.key);
           },
-          [&](FileClient& client) -> Task<> {
+          [&, later](FileClient& client) -> Task<> {
             has_written = static_cast<bool>(co_await client.write(kPart, 1));
             if (!has_written) co_return;
-            co_await sleep_for(Nanoseconds(1500));
+            co_await sleep_for(Nanoseconds(later));
             if (co_await client.peer->commit(client.key)) run.promised = {{place_of(kPart), 1}};
           }};
     });
@@ -397,7 +397,7 @@ TEST(Commits, DoNotRelyOnOneThatHasNotCompleted) {
 // One queue pair commits while another one's long WRITE is under way. That WRITE is dirty until it
 // is in memory, and its own commit persists it.
 TEST(Commits, DoNotForgetWhatIsStillUnderWay) {
-  for (int shift = 0; shift < 6000; shift += 250) {
+  for (int shift = 0; shift < 5000; shift += 50) {
     const auto run_at = [shift](CommitRun& run, pmem::Choices& least) {
       const std::vector<CommitRun::ClientBody> bodies{
           [&](FileClient& client) -> Task<> {
