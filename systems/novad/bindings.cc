@@ -26,22 +26,25 @@ Bindings::Bindings(Thread& thread, nova::Volume& volume) : thread_(thread), volu
   volume.call_back(*this);
 }
 
-Task<> Bindings::bind(std::uint64_t inode, fs::Session* files) {
+Task<> Bindings::bind(std::uint64_t inode) {
   if (!thread_.endpoint.capabilities().extents) co_return;
   co_await turn_.acquire();
   const auto found = bindings_.find(inode);
   if (found != bindings_.end()) {
     ++found->second.users;
-    turn_.release();
-    co_return;
-  }
-  std::unique_ptr<fs::FileMapping> pinned;
-  if (files != nullptr) pinned = co_await pin(inode, *files);
-  bindings_[inode].pinned = std::move(pinned);
-  if (volume_.bind(inode) == std::errc{}) {
+  } else if (volume_.bind(inode) == std::errc{}) {
     bindings_[inode].users = 1;
-  } else {
-    bindings_.erase(inode);
+  }
+  turn_.release();
+}
+
+Task<> Bindings::let_use(std::uint64_t inode, fs::Session* files) {
+  co_await turn_.acquire();
+  const auto found = bindings_.find(inode);
+  if (found != bindings_.end()) {
+    Binding& binding = found->second;
+    if (files != nullptr && binding.pinned == nullptr) binding.pinned = co_await pin(inode, *files);
+    register_for(binding, files != nullptr && binding.pinned != nullptr);
   }
   turn_.release();
 }
@@ -63,7 +66,7 @@ Task<> Bindings::unbind(std::uint64_t inode) {
   co_await turn_.acquire();
   const auto found = bindings_.find(inode);
   if (found != bindings_.end() && --found->second.users == 0) {
-    co_await end_map(found->second);
+    co_await end_maps(found->second);
     volume_.unbind(inode);
     bindings_.erase(inode);
   }
@@ -101,7 +104,7 @@ Task<> Bindings::drain() {
 
 Task<> Bindings::carry_out(const LayoutChange& change) {
   const auto found = bindings_.find(change.inode);
-  if (found == bindings_.end() || !found->second.map) co_return;
+  if (found == bindings_.end() || found->second.has_no_room) co_return;
   Binding& binding = found->second;
   ++changes_;
   bool is_done = false;
@@ -111,7 +114,10 @@ Task<> Bindings::carry_out(const LayoutChange& change) {
   } catch (const PlatformError&) {
     // The device has no room for more extents.
   }
-  if (!is_done) co_await end_map(binding);
+  if (!is_done) {
+    binding.has_no_room = true;
+    co_await end_maps(binding);
+  }
   note_size(binding, change.size);
 }
 
@@ -120,20 +126,41 @@ Task<> Bindings::change_map(Binding& binding, const LayoutChange& change) {
                       change.extents[0].length == change.length;
   if (!is_one && !binding.table.is_hole(change.at, change.length)) {
     binding.table.unmap(change.at, change.length);
-    co_await thread_.endpoint.unmap_extents(*binding.map, change.at, change.length);
+    for (const auto& map : binding.maps) {
+      if (map) co_await thread_.endpoint.unmap_extents(*map, change.at, change.length);
+    }
   }
   for (const fabric::Extent& extent : change.extents) {
     binding.table.map(extent, volume_.region().size());
-    co_await thread_.endpoint.map_extent(*binding.map, extent);
+    for (const auto& map : binding.maps) {
+      if (map) co_await thread_.endpoint.map_extent(*map, extent);
+    }
   }
 }
 
-Task<> Bindings::end_map(Binding& binding) {
-  if (!binding.map) co_return;
-  const fabric::ExtentMap map = *std::exchange(binding.map, std::nullopt);
-  co_await thread_.endpoint.unmap_extents(map, 0, kWhole);
-  thread_.endpoint.deregister_memory(map);
-  if (binding.pinned != nullptr && thread_.endpoint.capabilities().commits) persist(binding);
+void Bindings::register_for(Binding& binding, bool writes) {
+  std::optional<fabric::ExtentMap>& map = binding.maps.at(writes ? 1 : 0);
+  if (map || binding.has_no_room) return;
+  auto access = fabric::Access::remote_read;
+  if (writes) access = access | fabric::Access::remote_write;
+  if (writes && thread_.endpoint.capabilities().commits) {
+    access = access | fabric::Access::remote_flush;
+  }
+  try {
+    map = thread_.endpoint.register_extents(volume_.region(), binding.table.extents(), access);
+  } catch (const PlatformError&) {
+    // The device has no room for it, so it is read by requests.
+  }
+}
+
+Task<> Bindings::end_maps(Binding& binding) {
+  for (std::optional<fabric::ExtentMap>& each : binding.maps) {
+    if (!each) continue;
+    const fabric::ExtentMap map = *std::exchange(each, std::nullopt);
+    co_await thread_.endpoint.unmap_extents(map, 0, kWhole);
+    thread_.endpoint.deregister_memory(map);
+    if (fabric::allows(map.access, fabric::Access::remote_flush)) persist(binding);
+  }
 }
 
 // Nothing that peers have written is under way any more. The CPU reads what it flushes, so that
@@ -162,13 +189,17 @@ void Bindings::note_size(Binding& binding, Bytes size) {
   binding.is_whole = end == size;
 }
 
-FileState Bindings::state(std::uint64_t inode) const {
+FileState Bindings::state(std::uint64_t inode, std::uint32_t rights) const {
   const auto found = bindings_.find(inode);
-  if (found == bindings_.end() || !found->second.map) return {};
-  return {.filekey = found->second.map->key.value,
-          .is_whole = static_cast<std::uint16_t>(found->second.is_whole ? 1 : 0),
-          .is_writable = static_cast<std::uint16_t>(found->second.pinned != nullptr ? 1 : 0),
-          .size = found->second.size};
+  if (found == bindings_.end() || (rights & fs::kMayRead) == 0) return {};
+  const Binding& binding = found->second;
+  const bool writes = may_read_and_write(rights) && binding.maps[1];
+  const auto& map = binding.maps.at(writes ? 1 : 0);
+  if (!map) return {};
+  return {.filekey = map->key.value,
+          .is_whole = static_cast<std::uint16_t>(binding.is_whole ? 1 : 0),
+          .is_writable = static_cast<std::uint16_t>(writes ? 1 : 0),
+          .size = binding.size};
 }
 
 // --- callbacks
@@ -177,19 +208,8 @@ void Bindings::cm_bind(std::uint64_t inode) { bindings_.try_emplace(inode); }
 
 void Bindings::cm_init(std::uint64_t inode, Bytes size, std::span<const fs::MappedExtent> extents) {
   Binding& binding = bindings_[inode];
-  const std::vector<fabric::Extent> all = to_fabric(extents);
-  binding.table = fabric::make_extent_table(all, volume_.region().size());
+  binding.table = fabric::make_extent_table(to_fabric(extents), volume_.region().size());
   note_size(binding, size);
-  auto access = fabric::Access::remote_read;
-  if (binding.pinned != nullptr) access = access | fabric::Access::remote_write;
-  if (binding.pinned != nullptr && thread_.endpoint.capabilities().commits) {
-    access = access | fabric::Access::remote_flush;
-  }
-  try {
-    binding.map = thread_.endpoint.register_extents(volume_.region(), all, access);
-  } catch (const PlatformError&) {
-    // The device has no room for it, so it is read by requests.
-  }
 }
 
 void Bindings::cm_update(std::uint64_t inode, Bytes size, Bytes at, Bytes length,

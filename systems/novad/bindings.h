@@ -1,5 +1,7 @@
 // The server's bound files: each is a registration of the file's extents with the server's device,
-// whose key is the filekey (section 5.1.1). Peers address it by offsets in the file.
+// whose key is the filekey (section 5.1.1). Peers address it by offsets in the file. A file that
+// some mounts may only read, and others may write, has a registration for each, as a right belongs
+// to a key.
 //
 // Nova announces what changes (nova/layout_callbacks.h); settle() carries it out. A change of
 // several extents is not atomic at the device, so the whole range is unmapped first: a READ of both
@@ -15,6 +17,7 @@
 // another mount may get, begins with nothing to commit.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -35,10 +38,16 @@ class Bindings final : public nova::LayoutCallbacks {
   // Belongs to the thread. The volume must have no session yet.
   Bindings(Thread& thread, nova::Volume& volume);
 
-  // For a mount that holds the inode. Does nothing if it is no regular file, or cannot be
-  // registered. With `files`, peers may write to what the file has now, in place: then it is
-  // mapped, by this session, and its blocks do not move.
-  Task<> bind(std::uint64_t inode, fs::Session* files);
+  // For a mount that holds the inode. Does nothing if it is no regular file.
+  Task<> bind(std::uint64_t inode);
+  // Gives a bound file a filekey for reads, unless it has one or cannot be registered. With `files`
+  // it is one for reads and writes: peers may write to what the file has now, in place. Then the
+  // file is mapped, by this session, and its blocks do not move.
+  Task<> let_use(std::uint64_t inode, fs::Session* files);
+  // A sync READs, so who may only write has no filekey.
+  static bool may_read_and_write(std::uint32_t rights) {
+    return rights == (fs::kMayRead | fs::kMayWrite);
+  }
   // Undoes a bind(). After the last one the filekey is refused, and nothing that the device has
   // begun with it is under way.
   Task<> unbind(std::uint64_t inode);
@@ -48,7 +57,8 @@ class Bindings final : public nova::LayoutCallbacks {
   Task<> settle();
   // True if everything that has been announced is carried out. May be called by any thread.
   bool is_settled() const;
-  FileState state(std::uint64_t inode) const;
+  // The file for a mount with these rights.
+  FileState state(std::uint64_t inode, std::uint32_t rights) const;
   // The number of changes that it has carried out.
   std::uint64_t changes() const { return changes_; }
 
@@ -65,9 +75,12 @@ class Bindings final : public nova::LayoutCallbacks {
     std::uint64_t users = 0;                  // mounts that hold the file
     std::unique_ptr<fs::FileMapping> pinned;  // if peers may write
     Bytes size = 0;
-    bool is_whole = false;                 // all bytes of the file are mapped
-    std::optional<fabric::ExtentMap> map;  // nothing: the device has no room for it
-    fabric::ExtentTable table;             // what is mapped
+    bool is_whole = false;  // all bytes of the file are mapped
+    // Registrations for reads, and for reads and writes. There are none any more if the device has
+    // had no room for a change.
+    std::array<std::optional<fabric::ExtentMap>, 2> maps;
+    bool has_no_room = false;
+    fabric::ExtentTable table;  // what is mapped
   };
   struct LayoutChange {
     std::uint64_t inode = 0;
@@ -82,7 +95,8 @@ class Bindings final : public nova::LayoutCallbacks {
   Task<> drain();
   Task<> carry_out(const LayoutChange& change);
   Task<> change_map(Binding& binding, const LayoutChange& change);
-  Task<> end_map(Binding& binding);
+  void register_for(Binding& binding, bool writes);
+  Task<> end_maps(Binding& binding);
   void persist(const Binding& binding);
   static void note_size(Binding& binding, Bytes size);
 

@@ -18,10 +18,12 @@
 
 #include "platform/fabric/fabric.h"
 #include "services/fs/fs.h"
+#include "services/fs/posix/access_list.h"
+#include "services/fs/posix/credentials.h"
 
 namespace perdura::systems::novad {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr std::uint32_t kCalls = 8;  // that a session may have under way
 inline constexpr Bytes kMessageRoom = 1 * KiB;
 // One operation reads at most so many bytes; a longer read is several operations.
@@ -74,7 +76,7 @@ enum class Request : std::uint32_t {
   allocate,
   seek,
   sync,
-  hold,
+  hold,  // Opening
   release,
   statistics,
   settle,  // nothing; the answer comes when the device knows all layouts
@@ -185,6 +187,32 @@ class Decoder {
  private:
   std::span<const std::byte> rest_;
   bool is_sound_ = true;
+};
+
+// In whose name a file is opened, and for what. The server believes the client, as it does over NFS
+// with the flavor AUTH_SYS (RFC 5531).
+struct Opening {
+  fs::Credentials who{};
+  std::uint32_t wanted = 0;  // a combination of fs::kMayRead and fs::kMayWrite
+
+  void add_to(Encoder& encoder) const {
+    encoder.add(wanted);
+    encoder.add(who.uid);
+    encoder.add(who.gid);
+    encoder.add(std::uint64_t{who.groups.size()});
+    for (const std::uint32_t group : who.groups) encoder.add(group);
+  }
+  static Opening take_from(Decoder& given) {
+    Opening opening;
+    opening.wanted = given.take_up_to(fs::kMayRead | fs::kMayWrite);
+    opening.who.uid = given.take<std::uint32_t>();
+    opening.who.gid = given.take<std::uint32_t>();
+    const auto count = given.take<std::uint64_t>();
+    for (std::uint64_t i = 0; i < count && given.is_sound(); ++i) {
+      opening.who.groups.push_back(given.take<std::uint32_t>());
+    }
+    return opening;
+  }
 };
 
 }  // namespace perdura::systems::novad

@@ -12,7 +12,13 @@ namespace perdura::systems::novad {
 
 class Mounts {
  public:
-  using Holds = std::map<std::uint64_t, std::uint64_t>;  // their numbers, by inode
+  struct Hold {
+    std::uint64_t count = 0;
+    // A combination of fs::kMayRead and fs::kMayWrite: for what anybody has opened the file. One
+    // that nobody has opened for anything is not bound.
+    std::uint32_t rights = 0;
+  };
+  using Holds = std::map<std::uint64_t, Hold>;  // by inode
 
   // Numbers are not those of a server's earlier life if `least` is greater than all of them.
   std::uint64_t new_mount(std::uint64_t least) { return last_ = std::max(last_ + 1, least); }
@@ -30,20 +36,28 @@ class Mounts {
     mounts_.erase(found);
     return holds;
   }
-  // Returns true if the mount did not hold it before.
-  bool add_hold(std::uint64_t mount, std::uint64_t inode) {
-    return ++mounts_[mount].holds[inode] == 1;
+  // Returns the rights that the mount had before.
+  std::uint32_t add_hold(std::uint64_t mount, std::uint64_t inode, std::uint32_t rights) {
+    Hold& hold = mounts_[mount].holds[inode];
+    ++hold.count;
+    return std::exchange(hold.rights, hold.rights | rights);
   }
   bool has_hold(std::uint64_t mount, std::uint64_t inode) {
     return mounts_[mount].holds.contains(inode);
+  }
+  // None of a file that the mount does not hold.
+  std::uint32_t rights(std::uint64_t mount, std::uint64_t inode) {
+    const Holds& holds = mounts_[mount].holds;
+    const auto found = holds.find(inode);
+    return found == holds.end() ? 0 : found->second.rights;
   }
   // Removes up to so many holds, and returns how many it has removed.
   std::uint64_t remove_holds(std::uint64_t mount, std::uint64_t inode, std::uint64_t most) {
     Holds& holds = mounts_[mount].holds;
     const auto found = holds.find(inode);
     if (found == holds.end()) return 0;
-    const std::uint64_t removed = std::min(most, found->second);
-    if ((found->second -= removed) == 0) holds.erase(found);
+    const std::uint64_t removed = std::min(most, found->second.count);
+    if ((found->second.count -= removed) == 0) holds.erase(found);
     return removed;
   }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "services/fs/posix/rules.h"
+
 namespace perdura::systems::novad {
 
 using fs::InodeNumber;
@@ -198,7 +200,8 @@ Task<Requests::Outcome> Requests::create(std::uint64_t mount, MessageHeader head
     co_return answer(co_await files_.create(InodeNumber{header.inode}, name, inode, now), results);
   }
   const auto made = co_await files_.create_unnamed(inode, now);
-  if (made) co_await note_hold(mount, static_cast<std::uint64_t>(made->inode));
+  constexpr std::uint32_t kOfItsMaker = fs::kMayRead | fs::kMayWrite;
+  if (made) co_await note_hold(mount, static_cast<std::uint64_t>(made->inode), kOfItsMaker);
   co_return answer(made, results);
 }
 
@@ -310,32 +313,65 @@ Task<Requests::Outcome> Requests::use_holds(std::uint64_t mount, MessageHeader h
                                             Decoder given, Encoder&) {
   const InodeNumber inode{header.inode};
   if (header.request == Request::hold) {
+    const Opening opening = Opening::take_from(given);
+    if (!given.is_complete()) co_return std::nullopt;
     const auto held = co_await files_.hold(inode);
-    if (held) co_await note_hold(mount, header.inode);
-    co_return answer(held);
+    if (!held) co_return answer(held);
+    const auto checked = co_await check(inode, opening);
+    if (checked) {
+      co_await note_hold(mount, header.inode, opening.wanted);
+    } else {
+      co_await files_.release(inode, 1);
+    }
+    co_return answer(checked);
   }
   const auto count = given.take<std::uint64_t>();
   if (!given.is_complete()) co_return std::nullopt;
+  const bool is_bound = mounts_.rights(mount, header.inode) != 0 && !mounts_.is_local(mount);
   const std::uint64_t holds = mounts_.remove_holds(mount, header.inode, count);
   if (holds == 0) co_return 0;
-  const bool is_given_up = !mounts_.has_hold(mount, header.inode) && !mounts_.is_local(mount);
+  const bool is_given_up = is_bound && !mounts_.has_hold(mount, header.inode);
   if (is_given_up) co_await bindings_.unbind(header.inode);
   co_await files_.release(inode, holds);
   co_return 0;
 }
 
-// A file that is held is open: it gets a filekey (section 5.3.1).
-Task<> Requests::note_hold(std::uint64_t mount, std::uint64_t inode) {
-  if (!mounts_.add_hold(mount, inode) || mounts_.is_local(mount)) co_return;
-  co_await bindings_.bind(inode, writes_in_place_ ? &files_ : nullptr);
+// The rights are those of the file when it is opened, as on one node: what chmod and chown do later
+// changes nothing for whoever has it open. User 0 may open a file that cannot be read, too.
+Task<fs::Result<void>> Requests::check(InodeNumber inode, Opening opening) {
+  if (opening.who.is_privileged() || opening.wanted == 0) co_return fs::Result<void>();
+  const auto attributes = co_await files_.attributes(inode);
+  if (!attributes) co_return tl::unexpected(attributes.error());
+  std::optional<fs::AccessList> list;
+  const auto value = co_await files_.extended(inode, fs::kAccessList);
+  if (value) {
+    const auto parsed = fs::AccessList::parse(*value);
+    if (!parsed) co_return tl::unexpected(parsed.error());
+    list = *parsed;
+  } else if (value.error() != std::errc::no_message_available) {
+    co_return tl::unexpected(value.error());
+  }
+  if (fs::may_access(opening.who, *attributes, list, opening.wanted)) co_return fs::Result<void>();
+  co_return tl::unexpected(std::errc::permission_denied);
+}
+
+// A file that is open gets a filekey (section 5.3.1). It is bound once for each mount, and again if
+// the mount gets the right to write.
+Task<> Requests::note_hold(std::uint64_t mount, std::uint64_t inode, std::uint32_t rights) {
+  const std::uint32_t before = mounts_.add_hold(mount, inode, rights);
+  const std::uint32_t now = before | rights;
+  if (now == before || mounts_.is_local(mount)) co_return;
+  if (before == 0) co_await bindings_.bind(inode);
+  const bool writes = writes_in_place_ && Bindings::may_read_and_write(now);
+  co_await bindings_.let_use(inode, writes ? &files_ : nullptr);
 }
 
 Task<> Requests::end_session(std::uint64_t mount) {
   const bool is_local = mounts_.is_local(mount);
   const Mounts::Holds ended = mounts_.session_ends(mount);
-  for (const auto& [inode, holds] : ended) {
-    if (!is_local) co_await bindings_.unbind(inode);
-    co_await files_.release(InodeNumber{inode}, holds);
+  for (const auto& [inode, hold] : ended) {
+    if (hold.rights != 0 && !is_local) co_await bindings_.unbind(inode);
+    co_await files_.release(InodeNumber{inode}, hold.count);
   }
 }
 

@@ -46,7 +46,9 @@ class Requests {
   Task<Outcome> use_holds(std::uint64_t mount, MessageHeader header, Decoder given,
                           Encoder& results);
 
-  Task<> note_hold(std::uint64_t mount, std::uint64_t inode);
+  // Returns permission_denied unless the file may be opened so.
+  Task<fs::Result<void>> check(fs::InodeNumber inode, Opening opening);
+  Task<> note_hold(std::uint64_t mount, std::uint64_t inode, std::uint32_t rights);
 
   fs::Session& files_;
   Bindings& bindings_;

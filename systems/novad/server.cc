@@ -236,9 +236,9 @@ Task<bool> Server::put(ServedSession& session, const MessageHeader& header,
 Task<> Server::answer(ServedSession& session, const MessageHeader& header, std::int32_t error,
                       std::span<const std::byte> results) {
   ReplyHeader reply{.call = header.call, .error = error, .length = results.size()};
-  // A mount that does not hold a file is not told its key.
-  if (requests_.mounts().has_hold(session.mount, header.inode)) {
-    reply.file = bindings_.state(header.inode);
+  // A mount that has not opened the file is not told its key.
+  if (const auto rights = requests_.mounts().rights(session.mount, header.inode); rights != 0) {
+    reply.file = bindings_.state(header.inode, rights);
   }
   if (error != 0) results = {};
   if (results.size() > kInline) {

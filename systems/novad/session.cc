@@ -371,7 +371,13 @@ Task<Result<void>> Session::sync_all() {
 // --- holds
 
 Task<Result<void>> Session::hold(InodeNumber inode) {
-  return call_without_value(Request::hold, inode, {});
+  return open(inode, {}, fs::kMayRead | fs::kMayWrite);
+}
+
+Task<Result<void>> Session::open(InodeNumber inode, fs::Credentials who, std::uint32_t wanted) {
+  Encoder arguments;
+  Opening{.who = std::move(who), .wanted = wanted}.add_to(arguments);
+  return call_without_value(Request::hold, inode, std::move(arguments));
 }
 
 Task<> Session::release(InodeNumber inode, std::uint64_t holds) {

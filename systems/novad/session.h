@@ -70,7 +70,14 @@ class Session : public fs::Session {
   Task<Result<void>> sync(InodeNumber inode) override;
   Task<Result<void>> sync_all() override;
 
+  // Opens the file in the name of user 0, as a kernel does that checks the rights of its users
+  // itself.
   Task<Result<void>> hold(InodeNumber inode) override;
+  // The same in the name of anyone: for a program that leaves it to the server to check the rights.
+  // `wanted`: a combination of fs::kMayRead and fs::kMayWrite. The mount's filekey gives the rights
+  // with which anybody has opened the file, until the mount gives it up. permission_denied if the
+  // file must not be opened so; then it is not held.
+  Task<Result<void>> open(InodeNumber inode, fs::Credentials who, std::uint32_t wanted);
   Task<> release(InodeNumber inode, std::uint64_t holds) override;
 
   Task<Result<fs::Statistics>> statistics() override;
