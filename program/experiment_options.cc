@@ -11,6 +11,7 @@
 #include "bench/log/remote_log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
+#include "bench/remote_file/remote_file_driver.h"
 #include "bench/trace/translation_driver.h"
 #include "harness/config/override.h"
 #include "services/kv/kv.h"
@@ -79,8 +80,9 @@ std::span<const harness::Driver* const> all_drivers() {
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const bench::ObjectsDriver objects(systems::object_systems());
   static const bench::TranslationDriver translation;
-  static const std::array<const harness::Driver*, 8> drivers{
-      &kv, &remote_log, &log, &memory, &lmdb, &fs, &objects, &translation};
+  static const bench::RemoteFileDriver remote_file;
+  static const std::array<const harness::Driver*, 9> drivers{
+      &kv, &remote_log, &log, &memory, &lmdb, &fs, &objects, &translation, &remote_file};
   return drivers;
 }
 

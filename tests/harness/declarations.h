@@ -8,6 +8,7 @@
 #include "bench/log/remote_log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "bench/objects/objects_driver.h"
+#include "bench/remote_file/remote_file_driver.h"
 #include "bench/trace/translation_driver.h"
 #include "systems/registry/registry.h"
 
@@ -22,8 +23,9 @@ inline const harness::Declarations& declarations() {
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
   static const bench::ObjectsDriver pools(systems::object_systems());
   static const bench::TranslationDriver translation;
-  static const harness::Driver* const drivers[] = {&kv,   &remote_log, &log,   &memory,
-                                                   &lmdb, &fs,         &pools, &translation};
+  static const bench::RemoteFileDriver remote_file;
+  static const harness::Driver* const drivers[] = {
+      &kv, &remote_log, &log, &memory, &lmdb, &fs, &pools, &translation, &remote_file};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }

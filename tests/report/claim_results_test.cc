@@ -208,11 +208,16 @@ std::string manifest_of(const std::string& name) {
   const bool of_pools = name == "mcas-direct" || name == "mcas-ado";
   const bool of_traces =
       name == "filemr-translations" || name == "filemr-registration" || name == "filemr-fragmented";
-  if (!of_files && !of_pools && !of_traces && !name.starts_with("mojim-")) return "{}";
-  const harness::Driver& driver = of_traces  ? static_cast<const harness::Driver&>(translation)
-                                  : of_pools ? static_cast<const harness::Driver&>(pools)
-                                  : of_files ? static_cast<const harness::Driver&>(fs)
-                                             : static_cast<const harness::Driver&>(memory);
+  static const bench::RemoteFileDriver remote_file;
+  const bool of_remote_file = name == "filemr-files";
+  if (!of_files && !of_pools && !of_traces && !of_remote_file && !name.starts_with("mojim-")) {
+    return "{}";
+  }
+  const harness::Driver& driver = of_remote_file ? static_cast<const harness::Driver&>(remote_file)
+                                  : of_traces    ? static_cast<const harness::Driver&>(translation)
+                                  : of_pools     ? static_cast<const harness::Driver&>(pools)
+                                  : of_files     ? static_cast<const harness::Driver&>(fs)
+                                                 : static_cast<const harness::Driver&>(memory);
   const harness::Driver* const drivers[] = {&driver};
   const harness::Experiment experiment = harness::load_experiment(
       PERDURA_EXPERIMENTS "/" + name + ".toml", harness::declarations_of(drivers));
@@ -225,20 +230,21 @@ class CommittedResults : public ReportTest {
  protected:
   void SetUp() override {
     ReportTest::SetUp();
-    for (const std::string name : {"erda-latency",        "erda-throughput",  "erda-cpu",
-                                   "erda-nvm-writes",     "erda-cleaning",    "remote-log-cells",
-                                   "hash-ycsb",           "hash-load-factor", "hash-added-sbuckets",
-                                   "hash-pm-writes",      "mojim-msync",      "mojim-msync-dram",
-                                   "mojim-msync-tiers",   "mojim-sync-size",  "mojim-threads",
-                                   "mojim-thresholds",    "mojim-recovery",   "mojim-mirror-lost",
-                                   "mojim-filebench",     "mojim-hash",       "fs-micro",
-                                   "fs-threads",          "fs-filebench",     "fs-webserver",
-                                   "mcas-shards",         "mcas-value-size",  "mcas-clients",
-                                   "mcas-direct",         "mcas-ado",         "orion-names",
-                                   "orion-data",          "orion-messages",   "orion-writes",
-                                   "orion-filebench",     "orion-webserver",  "orion-sharing",
-                                   "orion-octopus",       "filemr-log",       "filemr-translations",
-                                   "filemr-registration", "filemr-fragmented"}) {
+    for (const std::string name :
+         {"erda-latency",        "erda-throughput",   "erda-cpu",
+          "erda-nvm-writes",     "erda-cleaning",     "remote-log-cells",
+          "hash-ycsb",           "hash-load-factor",  "hash-added-sbuckets",
+          "hash-pm-writes",      "mojim-msync",       "mojim-msync-dram",
+          "mojim-msync-tiers",   "mojim-sync-size",   "mojim-threads",
+          "mojim-thresholds",    "mojim-recovery",    "mojim-mirror-lost",
+          "mojim-filebench",     "mojim-hash",        "fs-micro",
+          "fs-threads",          "fs-filebench",      "fs-webserver",
+          "mcas-shards",         "mcas-value-size",   "mcas-clients",
+          "mcas-direct",         "mcas-ado",          "orion-names",
+          "orion-data",          "orion-messages",    "orion-writes",
+          "orion-filebench",     "orion-webserver",   "orion-sharing",
+          "orion-octopus",       "filemr-log",        "filemr-translations",
+          "filemr-registration", "filemr-fragmented", "filemr-files"}) {
       std::filesystem::create_directories(root() / name);
       std::filesystem::copy(PERDURA_REFERENCE "/" + name + "/points.csv",
                             root() / name / "points.csv");
