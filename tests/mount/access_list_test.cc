@@ -115,7 +115,7 @@ TEST_P(FsAccessListTest, FollowsTheMode) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsAccessListTest, testing::ValuesIn(systems_by_any_mount()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsAccessListTest, testing::ValuesIn(ways_to_mount()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -184,7 +184,7 @@ TEST_P(FsCachesTest, SayWhatHasJustBeenChanged) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsCachesTest, testing::ValuesIn(systems_by_any_mount()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsCachesTest, testing::ValuesIn(ways_to_mount()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -248,7 +248,7 @@ TEST_P(FsDifferentialTest, EqualsExt4InResultsAndTrees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsDifferentialTest, testing::ValuesIn(systems_by_any_mount()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsDifferentialTest, testing::ValuesIn(ways_to_mount()),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

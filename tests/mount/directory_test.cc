@@ -126,7 +126,7 @@ TEST_P(FsDirectoryTest, GoesOnWhereItWasTold) {
   closedir(directory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsDirectoryTest, testing::ValuesIn(systems_by_any_mount()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsDirectoryTest, testing::ValuesIn(ways_to_mount()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -185,7 +185,7 @@ TEST_P(FsRandomFileTest, HoldsWhatItShould) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Systems, FsRandomFileTest, testing::ValuesIn(systems_by_any_mount()),
+INSTANTIATE_TEST_SUITE_P(Systems, FsRandomFileTest, testing::ValuesIn(ways_to_mount()),
                          [](const auto& name) { return name.param; });
 
 }  // namespace

@@ -241,12 +241,25 @@ std::vector<std::string> systems_by_any_mount() {
   return names;
 }
 
-AnyMounts::AnyMounts(const std::string& system) {
+std::vector<std::string> ways_to_mount() {
+  std::vector<std::string> ways = mounted_systems();
+  for (const fs::FsSystem& system : systems::fs_systems()) {
+    if (system.cluster == nullptr) continue;
+    for (const std::string& platform : kPlatformsOfOneHost) {
+      ways.push_back(fmt::format("{}_{}", system.info.name, platform));
+    }
+  }
+  return ways;
+}
+
+AnyMounts::AnyMounts(const std::string& way) {
   const auto alone = mounted_systems();
-  if (std::find(alone.begin(), alone.end(), system) != alone.end()) {
-    one_ = std::make_unique<Mounted>(system);
+  if (std::find(alone.begin(), alone.end(), way) != alone.end()) {
+    one_ = std::make_unique<Mounted>(way);
   } else {
-    two_ = std::make_unique<TwoMounts>(MountedCluster{.system = system, .size = 256 * MiB});
+    const std::size_t end = way.rfind('_');
+    two_ = std::make_unique<TwoMounts>(MountedCluster{
+        .system = way.substr(0, end), .platform = way.substr(end + 1), .size = 256 * MiB});
   }
 }
 

@@ -72,11 +72,15 @@ class TwoMounts {
 // All systems that can be mounted, those of mounted_systems() and those with servers.
 std::vector<std::string> systems_by_any_mount();
 
+// The systems of mounted_systems(), and each with servers on each platform of one host:
+// "orion_sockets".
+std::vector<std::string> ways_to_mount();
+
 // A mounted file system of any system. If it has servers, there are two mounts of it; otherwise
 // both are the same.
 class AnyMounts {
  public:
-  explicit AnyMounts(const std::string& system);
+  explicit AnyMounts(const std::string& way);  // one of ways_to_mount()
   const std::filesystem::path& a() const { return two_ ? two_->a() : one_->path(); }
   const std::filesystem::path& b() const { return two_ ? two_->b() : one_->path(); }
 
