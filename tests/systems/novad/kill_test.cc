@@ -70,6 +70,7 @@ struct Shared {
   std::atomic<std::uint64_t> file{0};   // the newest that is complete
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> by_filekey{0};  // of the reads
   std::atomic<bool> is_audited{false};
   std::atomic<std::uint64_t> wrong{0};
   std::array<char, 200> why{};  // of the first
@@ -319,12 +320,14 @@ class Cluster {
     if (!held) co_return !is_gone(held.error());
     const auto attributes = co_await session.attributes(found->inode);
     if (!is_done(attributes, "attributes")) co_return false;
+    const auto reads = static_cast<std::uint64_t>(SessionCounts(session).reads);
     bool is_connected = true;
     for (std::size_t i = 0; i < 3 * kSlots && is_connected; ++i) {
       if (attributes->generation != found->generation) break;
       is_connected = co_await check_slot(session, found->inode, number, i % kSlots);
       ++shared_->reads;
     }
+    shared_->by_filekey += static_cast<std::uint64_t>(SessionCounts(session).reads) - reads;
     co_await session.release(found->inode, 1);
     co_return is_connected;
   }
@@ -396,6 +399,7 @@ class KillOfNovad : public testing::TestWithParam<KillCase> {
       running.at(victim) = (cluster.*kAll.at(victim))();
     }
     ASSERT_TRUE(cluster.progress(kSteps.least, kReadsBetween)) << cluster.shared().why.data();
+    EXPECT_GT(cluster.shared().by_filekey, rounds) << "the reader has asked the server";
     for (const std::size_t client : {1, 2}) cluster.processes().kill_process(running.at(client));
     cluster.expect_order(running[0]);
   }
