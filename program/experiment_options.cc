@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "bench/connections/connections_driver.h"
+#include "bench/fan_out/fan_out_driver.h"
 #include "bench/fs/fs_driver.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/lmdb/lmdb_driver.h"
@@ -81,8 +83,11 @@ std::span<const harness::Driver* const> all_drivers() {
   static const bench::ObjectsDriver objects(systems::object_systems());
   static const bench::TranslationDriver translation;
   static const bench::RemoteFileDriver remote_file;
-  static const std::array<const harness::Driver*, 9> drivers{
-      &kv, &remote_log, &log, &memory, &lmdb, &fs, &objects, &translation, &remote_file};
+  static const bench::FanOutDriver fan_out;
+  static const bench::ConnectionsDriver connections;
+  static const std::array<const harness::Driver*, 11> drivers{
+      &kv,      &remote_log,  &log,         &memory,  &lmdb,       &fs,
+      &objects, &translation, &remote_file, &fan_out, &connections};
   return drivers;
 }
 

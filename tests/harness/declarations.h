@@ -1,6 +1,8 @@
 // What the program's drivers declare, for tests that read experiments.
 #pragma once
 
+#include "bench/connections/connections_driver.h"
+#include "bench/fan_out/fan_out_driver.h"
 #include "bench/fs/fs_driver.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/lmdb/lmdb_driver.h"
@@ -24,8 +26,11 @@ inline const harness::Declarations& declarations() {
   static const bench::ObjectsDriver pools(systems::object_systems());
   static const bench::TranslationDriver translation;
   static const bench::RemoteFileDriver remote_file;
+  static const bench::FanOutDriver fan_out;
+  static const bench::ConnectionsDriver connections;
   static const harness::Driver* const drivers[] = {
-      &kv, &remote_log, &log, &memory, &lmdb, &fs, &pools, &translation, &remote_file};
+      &kv,    &remote_log,  &log,         &memory,  &lmdb,       &fs,
+      &pools, &translation, &remote_file, &fan_out, &connections};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }

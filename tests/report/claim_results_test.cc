@@ -197,32 +197,24 @@ TEST_F(ClaimResultsTest, PredictionsAreCountedApart) {
       "input, 0 hold and 1 differs; 1 not measured; 1 not covered");
 }
 
-// Of a folder with columns that its driver declares.
+// The manifest of a folder whose driver declares columns; else an empty one.
 std::string manifest_of(const std::string& name) {
   static const bench::MemoryDriver memory(systems::memory_systems());
   static const bench::FsDriver fs(systems::fs_systems(), systems::memory_systems());
-  const bool of_files =
-      name.starts_with("fs-") || name.starts_with("orion-") || name == "mojim-filebench";
   static const bench::ObjectsDriver pools(systems::object_systems());
   static const bench::TranslationDriver translation;
-  const bool of_pools = name == "mcas-direct" || name == "mcas-ado";
-  const bool of_traces =
-      name == "filemr-translations" || name == "filemr-registration" || name == "filemr-fragmented";
   static const bench::RemoteFileDriver remote_file;
-  const bool of_remote_file = name == "filemr-files";
-  if (!of_files && !of_pools && !of_traces && !of_remote_file && !name.starts_with("mojim-")) {
-    return "{}";
+  static const bench::FanOutDriver fan_out;
+  static const bench::ConnectionsDriver connections;
+  const harness::Experiment experiment =
+      harness::load_experiment(PERDURA_EXPERIMENTS "/" + name + ".toml", test::declarations());
+  for (const harness::Driver* const driver : std::initializer_list<const harness::Driver*>{
+           &memory, &fs, &pools, &translation, &remote_file, &fan_out, &connections}) {
+    if (driver->name() != experiment.driver.text) continue;
+    const auto points = plan_points(experiment, harness::Locations::standard(), *driver, 0);
+    return Json{{"columns", schema_of(*driver, points).to_json()}}.dump();
   }
-  const harness::Driver& driver = of_remote_file ? static_cast<const harness::Driver&>(remote_file)
-                                  : of_traces    ? static_cast<const harness::Driver&>(translation)
-                                  : of_pools     ? static_cast<const harness::Driver&>(pools)
-                                  : of_files     ? static_cast<const harness::Driver&>(fs)
-                                                 : static_cast<const harness::Driver&>(memory);
-  const harness::Driver* const drivers[] = {&driver};
-  const harness::Experiment experiment = harness::load_experiment(
-      PERDURA_EXPERIMENTS "/" + name + ".toml", harness::declarations_of(drivers));
-  const auto points = plan_points(experiment, harness::Locations::standard(), driver, 0);
-  return Json{{"columns", schema_of(driver, points).to_json()}}.dump();
+  return "{}";
 }
 
 // The committed results of all experiments that measure a claim.
@@ -244,7 +236,8 @@ class CommittedResults : public ReportTest {
           "orion-data",          "orion-messages",    "orion-writes",
           "orion-filebench",     "orion-webserver",   "orion-sharing",
           "orion-octopus",       "filemr-log",        "filemr-translations",
-          "filemr-registration", "filemr-fragmented", "filemr-files"}) {
+          "filemr-registration", "filemr-fragmented", "filemr-files",
+          "filemr-connections",  "filemr-multicast"}) {
       std::filesystem::create_directories(root() / name);
       std::filesystem::copy(PERDURA_REFERENCE "/" + name + "/points.csv",
                             root() / name / "points.csv");

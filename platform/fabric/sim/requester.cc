@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/fabric/sim/connection.h"
+#include "platform/fabric/sim/multicast.h"
 #include "platform/fabric/sim/packets.h"
 #include "platform/fabric/sim/relaxed_pipe.h"
 
@@ -25,6 +26,12 @@ void gather(const LocalPieces& pieces, std::vector<std::byte>& into) {
     const auto bytes = piece.bytes();
     into.insert(into.end(), bytes.begin(), bytes.end());
   }
+}
+
+// True for a WRITE that the network makes from another one, which has left the device already.
+bool is_copy() {
+  const Multicast* const group = Multicast::current();
+  return group != nullptr && group->sent().has_value();
 }
 
 pmem::RemoteKind remote_kind_of(const WorkRequest& request) {
@@ -61,7 +68,7 @@ void Requester::join(Responder& responder, std::shared_ptr<pmem::sim::Journal> j
 void Requester::post(const WorkRequest& request, RdmaOperation* operation) {
   SimThread& thread = end_.thread();
   const bool by_thread = SimThread::running() == &thread;
-  if (by_thread) thread.charge_time(nic_.profile.cpu.post);
+  if (by_thread && !is_copy()) thread.charge_time(nic_.profile.cpu.post);
   if (!end_.connected()) {
     if (operation != nullptr) operation->complete(Status::flushed);
     return;
@@ -108,7 +115,6 @@ void Requester::advance() {
 }
 
 void Requester::transmit(Flight& flight) {
-  const Profile& profile = nic_.profile;
   const perdura::sim::LinkProfile& path = end_.path();
   if (journal_) [[unlikely]] {
     flight.known_as =
@@ -121,27 +127,10 @@ void Requester::transmit(Flight& flight) {
       observer().sent(flight.observed_as, journal_->machine(), flight.known_as);
     }
   }
-  const Time now = network_.engine.now();
-  const Time posted = SimThread::running() == &end_.thread() ? end_.thread().now() : now;
-  // The doorbell, a posted PCIe write, starts the device.
-  Time ready = nic_.transmit.take(now, posted + profile.nic.pcie_write, profile.nic.message) +
-               profile.nic.processing;
   const bool carries_payload = is_posted(flight.request.opcode);
   const Bytes bytes = carries_payload ? flight.request.local.length() : 0;
-  Time fetched = ready;
-  if (bytes > 0 && !flight.request.flags.inlined) {
-    ready = nic_.find_local(ready, flight.request.local, bytes);
-    const Picoseconds whole = transfer_time(bytes, profile.nic.dma_read_bandwidth());
-    const Time start = nic_.dma_read.take(now, ready, whole) + profile.nic.pcie_read;
-    // Each packet leaves as soon as it has been fetched.
-    ready = start + transfer_time(std::min(bytes, path.mtu), profile.nic.dma_read_bandwidth());
-    fetched = start + whole;
-    gather(flight.request.local, flight.payload);
-  }
   const Bytes on_wire = wire_bytes(path, bytes);
-  end_.count_sent(on_wire);
-  last_departure_ = nic_.link.take(now, std::max(ready, last_departure_),
-                                   transfer_time(on_wire, profile.link.bandwidth));
+  const Time fetched = is_copy() ? take_copy(flight, on_wire) : leave(flight, bytes, on_wire);
   const Picoseconds wire = transfer_time(on_wire, path.bandwidth);
   Time departure = end_.enter_path(last_departure_, on_wire, last_request_arrives_);
   if (network_.delays.messages != nullptr) [[unlikely]]
@@ -151,6 +140,41 @@ void Requester::transmit(Flight& flight) {
   flight.last_arrival = std::max(departure + wire, fetched + first) + path.propagation;
   flight.stage = Flight::Stage::arrives;
   network_.engine.schedule(departure + first + path.propagation, flight);
+}
+
+// Takes a message through the device, and returns when the device has all of its payload.
+Time Requester::leave(Flight& flight, Bytes bytes, Bytes on_wire) {
+  const Profile& profile = nic_.profile;
+  const Time now = network_.engine.now();
+  const Time posted = SimThread::running() == &end_.thread() ? end_.thread().now() : now;
+  // The doorbell, a posted PCIe write, starts the device.
+  Time ready = nic_.transmit.take(now, posted + profile.nic.pcie_write, profile.nic.message) +
+               profile.nic.processing;
+  Time fetched = ready;
+  if (bytes > 0 && !flight.request.flags.inlined) {
+    ready = nic_.find_local(ready, flight.request.local, bytes);
+    const Picoseconds whole = transfer_time(bytes, profile.nic.dma_read_bandwidth());
+    const Time start = nic_.dma_read.take(now, ready, whole) + profile.nic.pcie_read;
+    // Each packet leaves as soon as it has been fetched.
+    ready =
+        start + transfer_time(std::min(bytes, end_.path().mtu), profile.nic.dma_read_bandwidth());
+    fetched = start + whole;
+    gather(flight.request.local, flight.payload);
+  }
+  end_.count_sent(on_wire);
+  last_departure_ = nic_.link.take(now, std::max(ready, last_departure_),
+                                   transfer_time(on_wire, profile.link.bandwidth));
+  if (Multicast* const group = Multicast::current()) group->has_left({last_departure_, fetched});
+  return fetched;
+}
+
+// The network makes a message of one that has left the device. Only its receiver has traffic.
+Time Requester::take_copy(Flight& flight, Bytes on_wire) {
+  const Multicast::Sent& sent = *Multicast::current()->sent();
+  if (!flight.request.flags.inlined) gather(flight.request.local, flight.payload);
+  end_.peer().nic().traffic.received += on_wire;
+  last_departure_ = std::max(sent.departure, last_departure_);
+  return sent.fetched;
 }
 
 // Delays the departure of a message by DelayChoices; the messages after it wait until it has left.

@@ -62,6 +62,8 @@ class Requester {
   void observe(Flight& flight) const;
   void advance();
   void transmit(Flight& flight);
+  Time leave(Flight& flight, Bytes bytes, Bytes on_wire);
+  Time take_copy(Flight& flight, Bytes on_wire);
   Time delayed(Time departure, Picoseconds wire);
   void complete(Flight& flight);
   void cut_off(Flight& flight);

@@ -96,7 +96,8 @@ TEST(RemoteFile, TwoOfTheEmulationsMakeOneSystemCallEach) {
   const std::map<std::string, double> calls{{"local-mmap", 0}, {"mojim-emu", 1}, {"lite-emu", 0},
                                             {"orion-emu", 1},  {"filemr", 0},    {"m-sync", 0}};
   for (const auto& [system, count] : calls) {
-    EXPECT_NEAR(mean_of(system, {"workload.system_call_ns=5000"}) - mean_of(system), count * 5000, 1)
+    EXPECT_NEAR(mean_of(system, {"workload.system_call_ns=5000"}) - mean_of(system), count * 5000,
+                1)
         << system;
   }
 }
@@ -125,7 +126,8 @@ class ForgetfulFile final : public RemoteFile {
    public:
     std::span<std::byte> buffer() override { return buffer_; }
     Task<std::string> write(Bytes offset) override {
-      if (++writes_ < kWrites) std::copy(buffer_.begin(), buffer_.end(), file_.begin() + at(offset));
+      if (++writes_ < kWrites)
+        std::copy(buffer_.begin(), buffer_.end(), file_.begin() + at(offset));
       co_return "";
     }
     Task<std::string> read(Bytes offset) override {
