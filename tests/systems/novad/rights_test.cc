@@ -100,8 +100,8 @@ TEST_P(NovadRights, AreThoseOfTheAccessList) {
 TEST_P(NovadRights, BelongToTheFilekey) {
   run([](Session& session, Intruder& one, Intruder& other) -> Task<> {
     const fs::InodeNumber file = co_await make(session, 0640);
-    const FileState reader = co_await one.open(file, kMember, kMayRead);
     const FileState writer = co_await other.open(file, kOwner, kMayReadAndWrite);
+    const FileState reader = co_await one.open(file, kMember, kMayRead);
     EXPECT_NE(reader.filekey, writer.filekey);
     EXPECT_FALSE(co_await one.can_write(reader.filekey));
     EXPECT_TRUE(co_await one.can_read(reader.filekey, 0, 5000));
