@@ -10,8 +10,6 @@ namespace perdura::systems::novad {
 
 namespace {
 
-constexpr Bytes kWhole = fs::kLargestFile;  // longer than any file
-
 std::vector<fabric::Extent> to_fabric(std::span<const fs::MappedExtent> extents) {
   std::vector<fabric::Extent> all;
   for (const fs::MappedExtent& each : extents) {
@@ -122,44 +120,38 @@ Task<> Bindings::carry_out(const LayoutChange& change) {
 }
 
 Task<> Bindings::change_map(Binding& binding, const LayoutChange& change) {
-  const bool is_one = change.extents.size() == 1 && change.extents[0].at == change.at &&
-                      change.extents[0].length == change.length;
-  if (!is_one && !binding.table.is_hole(change.at, change.length)) {
-    binding.table.unmap(change.at, change.length);
-    for (const auto& map : binding.maps) {
-      if (map) co_await thread_.endpoint.unmap_extents(*map, change.at, change.length);
-    }
-  }
+  binding.table.unmap(change.at, change.length);
   for (const fabric::Extent& extent : change.extents) {
     binding.table.map(extent, volume_.region().size());
-    for (const auto& map : binding.maps) {
-      if (map) co_await thread_.endpoint.map_extent(*map, extent);
-    }
+  }
+  for (const auto& file : binding.files) {
+    if (file) co_await file->update(change.at, change.length, change.extents);
   }
 }
 
 void Bindings::register_for(Binding& binding, bool writes) {
-  std::optional<fabric::ExtentMap>& map = binding.maps.at(writes ? 1 : 0);
-  if (map || binding.has_no_room) return;
+  std::unique_ptr<FileRegion>& file = binding.files.at(writes ? 1 : 0);
+  if (file || binding.has_no_room) return;
   auto access = fabric::Access::remote_read;
   if (writes) access = access | fabric::Access::remote_write;
   if (writes && thread_.endpoint.capabilities().commits) {
     access = access | fabric::Access::remote_flush;
   }
+  auto bound = std::make_unique<FileRegion>(thread_.endpoint, volume_.region(), access);
   try {
-    map = thread_.endpoint.register_extents(volume_.region(), binding.table.extents(), access);
+    bound->bind(binding.table.extents());
+    file = std::move(bound);
   } catch (const PlatformError&) {
     // The device has no room for it, so it is read by requests.
   }
 }
 
 Task<> Bindings::end_maps(Binding& binding) {
-  for (std::optional<fabric::ExtentMap>& each : binding.maps) {
+  for (std::unique_ptr<FileRegion>& each : binding.files) {
     if (!each) continue;
-    const fabric::ExtentMap map = *std::exchange(each, std::nullopt);
-    co_await thread_.endpoint.unmap_extents(map, 0, kWhole);
-    thread_.endpoint.deregister_memory(map);
-    if (fabric::allows(map.access, fabric::Access::remote_flush)) persist(binding);
+    const std::unique_ptr<FileRegion> file = std::move(each);
+    co_await file->destroy();
+    if (fabric::allows(file->access(), fabric::Access::remote_flush)) persist(binding);
   }
 }
 
@@ -168,7 +160,7 @@ Task<> Bindings::end_maps(Binding& binding) {
 void Bindings::persist(const Binding& binding) {
   pmem::Region& region = volume_.region();
   std::vector<std::byte> read(64 * KiB);
-  for (const fabric::Extent& extent : binding.table.extents()) {
+  for (const fabric::Extent& extent : binding.file->extents()) {
     for (Bytes done = 0; done < extent.length;) {
       const Bytes part = std::min<Bytes>(read.size(), extent.length - done);
       region.read(extent.offset + done, std::span(read).first(part));
@@ -182,7 +174,7 @@ void Bindings::persist(const Binding& binding) {
 void Bindings::note_size(Binding& binding, Bytes size) {
   binding.size = size;
   Bytes end = 0;
-  for (const fabric::Extent& extent : binding.table.extents()) {
+  for (const fabric::Extent& extent : binding.file->extents()) {
     if (extent.at != end) break;
     end += extent.length;
   }
@@ -193,10 +185,10 @@ FileState Bindings::state(std::uint64_t inode, std::uint32_t rights) const {
   const auto found = bindings_.find(inode);
   if (found == bindings_.end() || (rights & fs::kMayRead) == 0) return {};
   const Binding& binding = found->second;
-  const bool writes = may_read_and_write(rights) && binding.maps[1];
-  const auto& map = binding.maps.at(writes ? 1 : 0);
-  if (!map) return {};
-  return {.filekey = map->key.value,
+  const bool writes = may_read_and_write(rights) && binding.files[1];
+  const auto& file = binding.files.at(writes ? 1 : 0);
+  if (!file) return {};
+  return {.filekey = file->filekey().value,
           .is_whole = static_cast<std::uint16_t>(binding.is_whole ? 1 : 0),
           .is_writable = static_cast<std::uint16_t>(writes ? 1 : 0),
           .size = binding.size};

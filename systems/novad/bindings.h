@@ -25,8 +25,8 @@
 #include <optional>
 #include <vector>
 
-#include "platform/fabric/extents.h"
 #include "platform/platform.h"
+#include "systems/file_region.h"
 #include "systems/nova/layout_callbacks.h"
 #include "systems/nova/volume.h"
 #include "systems/novad/messages.h"
@@ -76,11 +76,11 @@ class Bindings final : public nova::LayoutCallbacks {
     std::unique_ptr<fs::FileMapping> pinned;  // if peers may write
     Bytes size = 0;
     bool is_whole = false;  // all bytes of the file are mapped
-    // Registrations for reads, and for reads and writes. There are none any more if the device has
-    // had no room for a change.
-    std::array<std::optional<fabric::ExtentMap>, 2> maps;
+    // The FileMRs for reads, and for reads and writes; null unless it is bound to the file. There
+    // are none any more if the device has had no room for a change.
+    std::array<std::unique_ptr<FileRegion>, 2> files;
     bool has_no_room = false;
-    fabric::ExtentTable table;  // what is mapped
+    fabric::ExtentTable table;  // what nova has mapped
   };
   struct LayoutChange {
     std::uint64_t inode = 0;
