@@ -160,7 +160,7 @@ Task<> Bindings::end_maps(Binding& binding) {
 void Bindings::persist(const Binding& binding) {
   pmem::Region& region = volume_.region();
   std::vector<std::byte> read(64 * KiB);
-  for (const fabric::Extent& extent : binding.file->extents()) {
+  for (const fabric::Extent& extent : binding.table.extents()) {
     for (Bytes done = 0; done < extent.length;) {
       const Bytes part = std::min<Bytes>(read.size(), extent.length - done);
       region.read(extent.offset + done, std::span(read).first(part));
@@ -174,7 +174,7 @@ void Bindings::persist(const Binding& binding) {
 void Bindings::note_size(Binding& binding, Bytes size) {
   binding.size = size;
   Bytes end = 0;
-  for (const fabric::Extent& extent : binding.file->extents()) {
+  for (const fabric::Extent& extent : binding.table.extents()) {
     if (extent.at != end) break;
     end += extent.length;
   }
