@@ -1,9 +1,10 @@
 // The driver `connections`: every server of a cluster connects to every other, and the queue pairs
-// that each device then has to keep are counted ("Building Distributed Systems with Non-Volatile Main
-// Memories and RDMA Networks", section 5.5.2). Its systems are the ways of connecting: each process
-// with each process of the other servers, since a connection protects the memory of one process; or
-// each server with each other one, which is enough if the file system checks permissions when a file
-// is bound, as FileMR does. No time is measured, so it is for platform `sim` only.
+// that each device then has to keep are counted ("Building Distributed Systems with Non-Volatile
+// Main Memories and RDMA Networks", section 5.5.2). Its systems are the ways of connecting: each
+// process with each process of the other servers, since a connection protects the memory of one
+// process; or each server with each other one, which is enough if the file system checks
+// permissions when a file is bound, as FileMR does. No time is measured, so it is for platform
+// `sim` only.
 #pragma once
 
 #include "harness/run/point.h"

@@ -1,7 +1,7 @@
-// The driver `fan-out`: one client writes the same data to the memory of several nodes, by a WRITE to
-// each, or by one WRITE that the network delivers to all of them ("Building Distributed Systems with
-// Non-Volatile Main Memories and RDMA Networks", section 5.5.4). No device has the latter, so it is
-// for platform `sim` only (platform/fabric/sim/multicast.h). A write lasts until all have
+// The driver `fan-out`: one client writes the same data to the memory of several nodes, by a WRITE
+// to each, or by one WRITE that the network delivers to all of them ("Building Distributed Systems
+// with Non-Volatile Main Memories and RDMA Networks", section 5.5.4). No device has the latter, so
+// it is for platform `sim` only (platform/fabric/sim/multicast.h). A write lasts until all have
 // acknowledged it.
 #pragma once
 

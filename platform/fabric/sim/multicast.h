@@ -1,5 +1,5 @@
-// A multicast WRITE, which no device has: one message that the network delivers to several peers, each
-// of which places it and acknowledges it ("Building Distributed Systems with Non-Volatile Main
+// A multicast WRITE, which no device has: one message that the network delivers to several peers,
+// each of which places it and acknowledges it ("Building Distributed Systems with Non-Volatile Main
 // Memories and RDMA Networks", section 5.5.4, which leaves it to future work). Only for experiments
 // on it; the fabric's interface knows nothing of it.
 //
@@ -10,8 +10,8 @@
 //   for (fabric::RdmaOperation& write : writes) co_await write;
 //
 // WRITEs of the same data that a thread posts over several connections while the object exists, and
-// without suspending, leave its device as one message: the first of them is posted, fetched and sent;
-// the others are copies of it that the network makes, and cost the sender nothing but their
+// without suspending, leave its device as one message: the first of them is posted, fetched and
+// sent; the others are copies of it that the network makes, and cost the sender nothing but their
 // acknowledgments. An operation that the queue pair holds back, because as many are under way as it
 // allows, is sent by itself. In a relaxed simulation the object has no effect.
 #pragma once

@@ -1,5 +1,5 @@
-// Writes to several nodes: a multicast WRITE leaves its sender once, reaches all, and is otherwise like
-// a WRITE to each.
+// Writes to several nodes: a multicast WRITE leaves its sender once, reaches all, and is otherwise
+// like a WRITE to each.
 #include "bench/fan_out/fan_out_driver.h"
 
 #include <fmt/format.h>

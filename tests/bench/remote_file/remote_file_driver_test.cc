@@ -1,5 +1,5 @@
-// The driver of writes to a remote file: every system is measured on every platform, and its file has
-// what was written; the emulations differ by their indirections alone; what cannot be is refused.
+// The driver of writes to a remote file: every system is measured on every platform, and its file
+// has what was written; the emulations differ by their indirections alone; what cannot be is refused.
 #include "bench/remote_file/remote_file_driver.h"
 
 #include <fmt/format.h>
