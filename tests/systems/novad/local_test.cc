@@ -4,11 +4,11 @@
 #include <array>
 #include <atomic>
 #include <functional>
-#include <random>
 
-#include <fmt/format.h>
-
-#include "tests/support/seed.h"
+#include "systems/nova/nova.h"
+#include "systems/nova/session.h"
+#include "systems/novad/requests.h"
+#include "systems/novad/session.h"
 #include "tests/systems/novad/support.h"
 
 namespace perdura::systems::novad::test {
@@ -264,6 +264,60 @@ TEST_P(NovadLocal, ProgramsThatAreGoneHoldNothing) {
       co_await sleep_for(Microseconds(20));
     }
     EXPECT_EQ(co_await home.audit(), "");
+  });
+  platform->run();
+}
+
+// A session whose file is written by a program between any two of its calls.
+class OvertakenSession final : public Session {
+ public:
+  OvertakenSession(std::shared_ptr<FileSystem> files, Thread& thread, fs::Session& program)
+      : Session(std::move(files), thread), program_(program) {}
+
+  Task<fs::Result<fs::Attributes>> attributes(fs::InodeNumber inode) override {
+    const auto found = co_await Session::attributes(inode);
+    if (overtakes_-- > 0) {
+      const auto longer = filled(found->size + 10, static_cast<char>('a' + overtakes_));
+      EXPECT_TRUE((co_await program_.write(inode, 0, longer, {})).has_value());
+    }
+    co_return found;
+  }
+  int overtakes() const { return overtakes_; }
+
+ private:
+  fs::Session& program_;
+  int overtakes_ = 3;
+};
+
+// The server asks for the size and then for the data. What it answers is the file of one moment,
+// even if a program writes longer data in between.
+TEST(NovadLocalOnAModel, ReadsByRequestsAreOfOneMoment) {
+  const auto platform = perdura::test::make_platform("sim", nodes_for(kNovad, 1));
+  Home home(kNovad, config_of_writes("atomic"));
+  home.start(*platform);
+  platform->start(home.client(0), 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    co_await home.make(thread, {});
+    const auto files = co_await home.mount(thread);
+    const auto program = files->attach(thread);
+    OvertakenSession session(std::dynamic_pointer_cast<FileSystem>(files), thread, *program);
+    const auto made = co_await program->create(fs::kRootInode, "a", {.mode = S_IFREG | 0600}, {});
+    EXPECT_TRUE((co_await program->write(made->inode, 0, filled(100, 'x'), {})).has_value());
+    // Requests need bindings, which a read does not use.
+    co_await kNova.make(thread, "unused", {});
+    const auto unused = co_await kNova.mount(thread, "unused", {});
+    Bindings bindings(thread, std::dynamic_pointer_cast<nova::FileSystem>(unused)->volume());
+    Requests requests(session, bindings, false);
+    Encoder arguments;
+    arguments.add(Bytes{0});
+    arguments.add(Bytes{1000});
+    const MessageHeader header{.request = Request::read,
+                               .inode = static_cast<std::uint64_t>(made->inode)};
+    Encoder results;
+    const auto error = co_await requests.execute(1, header, arguments.bytes(), 1000, results);
+    EXPECT_EQ(error, 0);
+    EXPECT_LE(session.overtakes(), 0) << "it was not overtaken";
+    const auto read = results.bytes();
+    EXPECT_EQ(std::vector<std::byte>(read.begin(), read.end()), filled(130, 'a'));
   });
   platform->run();
 }
