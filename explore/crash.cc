@@ -111,7 +111,7 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
   const fabric::Capabilities device{.flush = nic.flush,
                                     .flush_persistence = nic.flush_persistence,
                                     .atomic_write = nic.atomic_write,
-                                    .commits = nic.flush_persistence,
+                                    .commits = true,  // with_commits_if_needed()
                                     .write_with_immediate = !iwarp,
                                     .atomics = !iwarp};
   const std::string lacking = fabric::missing(system.needs_with(setup.parameters), device);
@@ -125,6 +125,8 @@ CrashResult explore_crashes(const services::ServedSystem& system, const sim::Pro
   if (const std::string why = refusal(system.info, options.setup, profile.nic); !why.empty()) {
     throw UsageError(fmt::format("{} {}", system.info.name, why));
   }
+  const sim::Profile devices =
+      with_commits_if_needed(profile, system.info, options.setup.parameters);
   const std::vector<ScheduledHistory> histories = histories_of(system, options);
   CrashResult result;
   for (std::size_t done = 0; done < histories.size(); ++done) {
@@ -142,7 +144,7 @@ CrashResult explore_crashes(const services::ServedSystem& system, const sim::Pro
     }
     const ScheduledHistory& one = histories[done];
     const Findings findings =
-        explore_history(one.history, profile, options.setup.model, of_history);
+        explore_history(one.history, devices, options.setup.model, of_history);
     result.crash_points += findings.crash_points;
     result.states += findings.states;
     result.coverage.add(findings.coverage);

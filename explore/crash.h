@@ -91,8 +91,9 @@ struct CrashResult {
   services::GuaranteeLevel strongest() const;
 };
 
-// The profile, with devices that commit if the system needs that: as with APPEND, no real device
-// does. For explorations, of which the times are no result.
+// The profile, with devices that commit if the system needs that. No real device does, as none has
+// APPEND, so this makes no difference between profiles; and times are no result of explorations.
+// All of them are made with it.
 sim::Profile with_commits_if_needed(sim::Profile profile, const services::SystemInfo& system,
                                     const GivenParameters& parameters);
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "explore/crash.h"
+
 namespace perdura::explore {
 
 namespace {
@@ -27,7 +29,7 @@ std::string image_stream(const PlannedFailure& failure) {
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
-      profile_(drawn_profile(profile, tape)),
+      profile_(drawn_profile(with_commits_if_needed(profile, system.info, setup.parameters), tape)),
       failures_(drawn_failures(tape)),
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
                                                    static_cast<std::uint32_t>(failures_.size()))),

@@ -109,7 +109,9 @@ std::string repeat(const HistoryLoss& loss, const sim::Profile& profile, Guarant
     options.judged[condition] = true;
   }
   const History history = history_of(loss.where.system, setup, loss.run);
-  const Findings found = explore_history(history, profile, setup.model, options);
+  const Findings found = explore_history(
+      history, with_commits_if_needed(profile, loss.where.system.info, setup.parameters),
+      setup.model, options);
   const std::string why = found.losses.loss_of(expected).why;
   return why.empty() ? "" : whole_lines(why);
 }
@@ -188,7 +190,9 @@ std::optional<Diagram> explain(const HistoryLoss& loss, const sim::Profile& prof
   const std::unique_ptr<services::CrashScenario> scenario =
       history_of(loss.where.system, setup, loss.run).make();
   pmem::Tape tape(streams_of(loss.run));
-  ScenarioRun run(*scenario, profile, setup.model, failing(loss.run.failing, loss.run.image.after),
+  const sim::Profile devices =
+      with_commits_if_needed(profile, loss.where.system.info, setup.parameters);
+  ScenarioRun run(*scenario, devices, setup.model, failing(loss.run.failing, loss.run.image.after),
                   [&](const PlannedFailure&) -> pmem::Choices& { return tape.stream(kImage); });
   Recording recording;
   run.observe(recording);

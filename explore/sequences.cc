@@ -108,7 +108,9 @@ class SequenceExploration {
 
 SequenceResult explore_sequences(const services::ServedSystem& system, const sim::Profile& profile,
                                  const SequenceOptions& options) {
-  return SequenceExploration(system, profile, options).explore();
+  const sim::Profile devices =
+      with_commits_if_needed(profile, system.info, options.setup.parameters);
+  return SequenceExploration(system, devices, options).explore();
 }
 
 }  // namespace perdura::explore

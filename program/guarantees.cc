@@ -68,17 +68,11 @@ struct Exploration {
   std::future<std::string> guarantee = found.get_future();
 };
 
-sim::Profile devices_for(const Exploration& exploration, const sim::Profile& profile) {
-  return explore::with_commits_if_needed(profile, exploration.system.info,
-                                         exploration.options.setup.parameters);
-}
-
 // The cell of an exploration whose result is known without running it; nullopt for any other.
 std::optional<std::string> known_before(const Exploration& exploration,
                                         const sim::Profile& profile) {
   const services::SystemInfo& system = exploration.system.info;
-  const std::string refused =
-      explore::refusal(system, exploration.options.setup, devices_for(exploration, profile).nic);
+  const std::string refused = explore::refusal(system, exploration.options.setup, profile.nic);
   if (!refused.empty()) return fmt::format("{}{}", explore::kRefused, refused);
   if (exploration.keeps_nothing) return std::string(to_string(services::GuaranteeLevel::none));
   return std::nullopt;
@@ -97,7 +91,7 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
   exploration.options.progress = [](double) { harness::LongWork::stop_if_interrupted(); };
   try {
     const explore::CrashResult result =
-        explore_crashes(exploration.system, devices_for(exploration, profile), exploration.options);
+        explore_crashes(exploration.system, profile, exploration.options);
     if (!result.unexplored.empty()) {
       return fmt::format("{}explored nothing of: {}", explore::kRefused,
                          fmt::join(result.unexplored, ", "));

@@ -32,10 +32,8 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
       CrashOptions options{.setup = {.model = model}, .recoveries = 3};
       options.setup.parameters = setting.parameters;
       options.setup.correct = setting.correct;
-      const sim::Profile profile =
-          with_commits_if_needed(connectx3(), log.info, setting.parameters);
-      if (!refusal(log.info, options.setup, profile.nic).empty()) continue;
-      const CrashResult result = explore_crashes(log, profile, options);
+      if (!refusal(log.info, options.setup, connectx3().nic).empty()) continue;
+      const CrashResult result = explore_crashes(log, connectx3(), options);
       EXPECT_TRUE(result[Condition::durable].held)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
           << result[Condition::durable].first_loss;
@@ -90,9 +88,7 @@ TEST(FileMrLogCrashes, LeaveWhatTheSameMethodLeavesOfAWrite) {
       CrashOptions options{.setup = {.model = model}, .recoveries = 3};
       options.setup.parameters = setting.parameters;
       options.setup.correct = setting.correct;
-      const sim::Profile profile =
-          with_commits_if_needed(connectx3(), log.info, setting.parameters);
-      if (!refusal(log.info, options.setup, profile.nic).empty()) continue;
+      if (!refusal(log.info, options.setup, connectx3().nic).empty()) continue;
       const bool is_right = setting.correct ||
                             methods::prove(systems::kFileMrLog.published(model, setting.parameters),
                                            {model, pmem::Medium::dram}, {.to_the_end = false})
