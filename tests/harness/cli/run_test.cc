@@ -27,7 +27,7 @@ TEST(Cli, RunWritesTheFolderAndSaysWhere) {
 TEST(Cli, ProbesMeasureClaimsAndAreNotCompared) {
   const test::TemporaryFolder temporary;
   const std::string out = (temporary.path() / "out").string();
-  for (const std::string name : {"probe", "probe-orion"}) {
+  for (const std::string name : {"probe", "probe-orion", "probe-translations"}) {
     const std::filesystem::path folder = std::filesystem::path(out) / name;
     std::filesystem::create_directories(folder);
     std::filesystem::copy(PERDURA_SOURCE_DIR "/results/reference/" + name + "/probes.csv",
