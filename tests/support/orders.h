@@ -52,6 +52,34 @@ inline std::vector<Picoseconds> differences(std::span<const Picoseconds> first,
   return all;
 }
 
+// Memory that somebody else has got, in whole KiB: every other line is filled at once, a line of
+// each KiB first, so that an access that should have ended meets some of them soon. A READ shows
+// these lines. A WRITE that is late shows in the other lines: of a store that is made before its
+// bytes arrive, the simulation keeps the store (platform/pmem/sim/timeline.h).
+class TakenMemory {
+ public:
+  TakenMemory(pmem::Region& region, Bytes at, Bytes length, char letter)
+      : region_(region), at_(at), bytes_(length) {
+    const std::vector<std::byte> line(kCacheLine, static_cast<std::byte>(letter));
+    for (Bytes first = 0; first < KiB; first += 2 * kCacheLine) {
+      for (Bytes from = first; from < length; from += KiB) region.write(at + from, line);
+    }
+    region.read(at, bytes_);
+  }
+  Bytes at() const { return at_; }
+  // True if nobody else has changed it.
+  bool is_intact() const {
+    std::vector<std::byte> now(bytes_.size());
+    region_.read(at_, now);
+    return now == bytes_;
+  }
+
+ private:
+  pmem::Region& region_;
+  Bytes at_;
+  std::vector<std::byte> bytes_;
+};
+
 // Runs histories of two activities on a platform whose threads have not been started yet.
 class TwoActivities {
  public:
@@ -128,7 +156,7 @@ class TwoActivities {
   void performed() { late_.strategy = nullptr; }
 
   const Span& span(Which which) const { return spans_.at(which); }
-  // Whether one ended before the other began.
+  // True if one ended before the other began.
   bool precedes(Which which, Which other) const {
     return !is_alone_ && spans_.at(which).end < spans_.at(other).begin;
   }

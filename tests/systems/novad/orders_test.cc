@@ -152,6 +152,8 @@ class Histories {
   }
   const TwoActivities& tried() const { return two_; }
   std::uint64_t refused() const { return refused_; }
+  // The histories in which others got blocks.
+  std::uint64_t reused() const { return reused_; }
 
  private:
   // --- the server
@@ -185,6 +187,7 @@ class Histories {
     Contents after = before;
     if (two_.does(kChange)) change_.apply(after);
     EXPECT_TRUE(owner_->others_have_theirs()) << "others have lost their data: " << where();
+    if (owner_->blocks_of_others() > 0) ++reused_;
     if (!two_.does(kAccess)) co_return;
     if (!is_done_) ++refused_;
     if (access_.is_write) {
@@ -312,6 +315,7 @@ class Histories {
   std::vector<std::unique_ptr<fabric::QueuePair>> peers_;
   bool is_over_ = false;
   std::uint64_t refused_ = 0;
+  std::uint64_t reused_ = 0;
   // The history under way.
   fabric::RemoteKey key_;
   bool is_done_ = false;
@@ -323,6 +327,7 @@ void try_all(const sim::Profile& profile, bool are_writes, int between, std::uin
   std::uint64_t orders = 0;
   std::uint64_t schedules = 0;
   std::uint64_t refused = 0;
+  std::uint64_t reused = 0;
   for (const Shape shape : kShapes) {
     for (const Change& change : changes()) {
       for (const Access& access : accesses(are_writes)) {
@@ -331,14 +336,18 @@ void try_all(const sim::Profile& profile, bool are_writes, int between, std::uin
         orders += histories.tried().orders();
         schedules += histories.tried().schedules();
         refused += histories.refused();
+        reused += histories.reused();
         if (testing::Test::HasFailure()) return;
       }
     }
   }
   EXPECT_GT(refused, 0U);
   EXPECT_LT(refused, orders + schedules);
-  fmt::print("{} orders, and {} schedules with up to {} late steps; {} accesses were refused\n",
-             orders, schedules, deviations, refused);
+  EXPECT_GT(reused, 0U);
+  fmt::print(
+      "{} orders, and {} schedules with up to {} late steps; {} accesses were refused, "
+      "and others got blocks {} times\n",
+      orders, schedules, deviations, refused, reused);
 }
 
 sim::Profile slow_changes() {

@@ -105,27 +105,19 @@ Task<> Owner::execute(const std::function<Task<>(Owner&)>& change) {
   take_free_blocks();
 }
 
-// From the end, where a READ that has begun comes last.
 void Owner::take_free_blocks() {
-  constexpr Bytes kPart = 512;
-  const std::vector<std::byte> part(kPart, static_cast<std::byte>(kOthers));
-  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    if (volume_->volume().is_used(*block)) continue;
-    if (std::find(taken_.begin(), taken_.end(), *block) != taken_.end()) continue;
-    taken_.push_back(*block);
-    for (Bytes at = fs::kBlock; at > 0; at -= kPart) {
-      region().write(*block * fs::kBlock + at - kPart, part);
-    }
+  for (const std::uint64_t block : blocks_) {
+    const Bytes at = block * fs::kBlock;
+    const bool is_taken = std::any_of(taken_.begin(), taken_.end(),
+                                      [at](const auto& each) { return each.at() == at; });
+    if (is_taken || volume_->volume().is_used(block)) continue;
+    taken_.emplace_back(region(), at, fs::kBlock, kOthers);
   }
 }
 
 bool Owner::others_have_theirs() const {
-  std::vector<std::byte> found(fs::kBlock);
-  return std::all_of(taken_.begin(), taken_.end(), [&](std::uint64_t block) {
-    region().read(block * fs::kBlock, found);
-    return std::all_of(found.begin(), found.end(),
-                       [](std::byte one) { return one == static_cast<std::byte>(kOthers); });
-  });
+  return std::all_of(taken_.begin(), taken_.end(),
+                     [](const auto& each) { return each.is_intact(); });
 }
 
 Task<std::string> Owner::text() {

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@
 #include "services/fs/fs.h"
 #include "systems/nova/session.h"
 #include "systems/novad/bindings.h"
+#include "tests/support/orders.h"
 
 namespace perdura::systems::novad::test {
 
@@ -31,8 +33,8 @@ inline constexpr int kZeroed = -2;
 using Contents = std::vector<int>;
 constexpr char letter_of(int one) { return one < 0 ? '\0' : static_cast<char>(one); }
 
-// Who has written a byte: it is the file's as it was made, the change's, a WRITE's, or that of
-// whoever got the block.
+// A byte tells who has written it: it is the file's as it was made, the change's, a WRITE's, or
+// that of whoever got the block.
 inline constexpr char kBefore = 'a';
 inline constexpr char kChanged = 'B';
 inline constexpr char kWritten = 'w';
@@ -65,8 +67,10 @@ class Owner {
   // As novad's server does with a request: no operation meets blocks that the device still uses,
   // and the answer comes when the device has learned of the change.
   Task<> execute(const std::function<Task<>(Owner&)>& change);
-  // Whether nobody has changed the blocks of others meanwhile.
+  // True if nobody has changed the blocks of others meanwhile.
   bool others_have_theirs() const;
+  // How many blocks of the file they have got.
+  std::size_t blocks_of_others() const { return taken_.size(); }
   // What a read by a request returns.
   Task<std::string> text();
   std::string audit() { return volume_->volume().audit(); }
@@ -92,8 +96,8 @@ class Owner {
   std::unique_ptr<fs::Session> files_;
   fs::InodeNumber file_{};
   bool is_held_ = false;
-  std::vector<std::uint64_t> blocks_;  // those of the file when it was made
-  std::vector<std::uint64_t> taken_;   // those of them that others have got
+  std::vector<std::uint64_t> blocks_;             // those of the file when it was made
+  std::deque<perdura::test::TakenMemory> taken_;  // those of them that others have got
 };
 
 }  // namespace perdura::systems::novad::test
