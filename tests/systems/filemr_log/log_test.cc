@@ -7,6 +7,7 @@
 
 #include "methods/remote_persister.h"
 #include "platform/base/error.h"
+#include "platform/sim/failures.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/filemr_log/client.h"
 #include "systems/filemr_log/filemr_log.h"
@@ -182,6 +183,62 @@ TEST(FileMrLogParameters, FlushAndCommitExcludeEachOther) {
   EXPECT_EQ(kFileMrLog.published({}, {{"commit", 1}}).name, "write-persist");
   EXPECT_EQ(kFileMrLog.published({}, {{"flush", 1}, {"commit", 0}}).name, "write-flush");
   EXPECT_THROW(kFileMrLog.published({}, {{"flush", 1}, {"commit", 1}}), UsageError);
+}
+
+// A client dies after the server's device has stored its record and before it could ask the server
+// to write it back. The next client's record is durable, and would be lost with the one before it.
+TEST(FileMrLogOfADeadClient, IsDurableBeforeAnotherAppendsToIt) {
+  sim::SimPlatform platform(test::erda_testbed(), 3);
+  platform.track_durability({.domain = pmem::PersistenceDomain::dmp, .ddio = true});
+  const Options agreed = options_of(Persistence::message);
+  std::uint64_t applied = 0;
+  const auto serve = [&](Picoseconds look) {
+    platform.start_service(0, 0, CompletionMode::polling, [&, look](Thread& thread) -> Task<> {
+      const auto server = std::make_shared<LogServer>(
+          thread, "log", agreed, [&](std::uint64_t number, auto) { applied = number; });
+      co_await server->serve(look);
+    });
+  };
+  bool is_dead = false;
+  bool has_failed = false;
+  serve(std::chrono::seconds(1));  // it applies nothing before the failure
+  platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto log = co_await connect(thread, agreed);
+    // So long that it has a line of its own, which the next record does not write back.
+    const std::vector<std::byte> payload(kLargest, std::byte{1});
+    const auto appended = co_await log->append(payload);
+    ADD_FAILURE() << "it has not died in time, and appended " << *appended;
+  });
+  platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    std::unique_ptr<pmem::Region> region;
+    while (region == nullptr || region->load(kSizeOffset) == 0) {
+      if (region == nullptr) region = platform.local_node(0)->open_region("log");
+      co_await sleep_for(Nanoseconds(50));
+    }
+    platform.at(thread.executor.now(), [&] {
+      platform.kill(1);
+      is_dead = true;
+    });
+    while (!is_dead) co_await sleep_for(Microseconds(1));
+    const auto log = co_await connect(thread, agreed);
+    EXPECT_EQ(log->tail(), 1U);
+    const auto payload = short_payload(2);
+    const auto appended = co_await log->append(payload);
+    EXPECT_TRUE(appended && *appended == 2);
+    EXPECT_EQ(applied, 0U);
+    platform.at(thread.executor.now(), [&] {
+      pmem::LeastChoices least;
+      platform.fail_power(0, least);
+      serve(kLook);
+      has_failed = true;
+    });
+    while (!has_failed || applied < 2) {
+      if (thread.executor.now() > Time(std::chrono::milliseconds(500))) break;
+      co_await sleep_for(Microseconds(10));
+    }
+  });
+  platform.run();
+  EXPECT_EQ(applied, 2U);
 }
 
 TEST(FileMrLogShape, IsCheckedWhenItIsOpened) {
