@@ -222,6 +222,14 @@ GENERIC = {
     "litmus-sim": Tests("perdura_litmus_test", only=["*OnSim*"]),
     "litmus-shm": Tests("perdura_litmus_test", only=["*OnShm*"]),
     "translation": Tests("perdura_platform_test", only=["PinDownCache.*", "RangeMtt.*", "FlatMtt.*"]),
+    "translation-sim": Tests("perdura_sim_test", only=["TranslationCache.*", "Translation.*", "NicTranslation.*"]),
+    # APPENDs, and accesses of files by filekey, in all orders of their steps and those of changes of the layout.
+    "append-orders": Tests("perdura_sim_test", only=["AppendOrders.*"]),
+    "file-orders": Tests("perdura_novad_test", only=["NovadOrders.*"]),
+    "filekeys": Tests("perdura_novad_test", only=["*NovadFilekeys.*/sim", "NovadReadsOnAModel.*"]),
+    # Clients of FileMR's log that die.
+    "log-clients": Tests("perdura_filemr_log_test", only=["FileMrLogOfADeadClient.*"]),
+    "log-kill": Tests("perdura_filemr_log_test", only=["*KillOfTheFileMrLog.EndsTheClient*shm*"]),
     "trace": Tests("perdura_trace_test"),
     "replay": Tests("perdura_bench_trace_test"),
     "measure": Tests("perdura_measure_test"),
