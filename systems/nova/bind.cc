@@ -96,6 +96,10 @@ void Volume::tell_of_layouts(const Context& context) {
   }
 }
 
+bool Volume::device_is_behind(const Inode& inode) const {
+  return inode.is_bound && callbacks_->cm_is_behind();
+}
+
 void Volume::free_kept(const Extent& extent) { blocks_.free(extent.first, extent.count); }
 
 }  // namespace perdura::systems::nova

@@ -68,7 +68,8 @@ Result<Bytes> Operations::read(std::uint64_t number, Bytes offset, std::span<std
 
 // Finds the blocks that a write to these file blocks goes to: new ones, or blocks that were
 // allocated and never written, whose contents nobody sees before the commit marks them as written.
-// So allocated space can be written to even if there is no other.
+// So allocated space can be written to even if there is no other. But a device may not have learned
+// yet that what was written there has been zeroed; then all blocks are new.
 bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t last,
                              Urgency urgency) {
   context_.extents.clear();
@@ -87,8 +88,9 @@ bool Operations::find_blocks(Inode& inode, std::uint64_t first, std::uint64_t la
   };
   std::uint64_t next = first;
   bool found = true;
+  const bool is_read_still = volume_.device_is_behind(inode);
   inode.blocks.visit(first, last, [&](std::uint64_t index, Mapped mapped) {
-    if (!mapped.is_unwritten()) return true;
+    if (!mapped.is_unwritten() || is_read_still) return true;
     found = add_new(index - next);
     if (!found) return false;
     add_extent(context_.extents, mapped.block(), 1);

@@ -43,6 +43,9 @@ class LayoutCallbacks {
   // Returns true if the device may still use these blocks, which files have given up. Then they
   // stay allocated until Volume::free_kept().
   virtual bool cm_keeps(const Extent& blocks) = 0;
+  // Returns true if the device may not have learned yet of all that has been announced. Then it may
+  // still read blocks that a file has and that are not mapped any more, so they are not reused.
+  virtual bool cm_is_behind() const = 0;
 };
 
 }  // namespace perdura::systems::nova

@@ -109,6 +109,7 @@ class Operations {
                              const fs::WriteOptions& options);
   void write_in_place(Inode& inode, Bytes offset, std::span<const std::byte> data);
   void zero_behind_end(Inode& inode, Bytes size);
+  void move_last_block(Inode& inode, Bytes size, const fs::WriteOptions& options);
   std::uint32_t mode_after(const Inode& inode, const fs::WriteOptions& options) const;
 
   Volume& volume_;

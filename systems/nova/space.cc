@@ -21,10 +21,32 @@ Result<void> Operations::truncate(std::uint64_t number, Bytes size,
   context_.add(
       *inode,
       SizeEntry{header(EntryType::size, options.now, mode_after(*inode, options), flags), size});
+  if (flags == kCuts && inode->is_bound && inode->mappings == 0)
+    move_last_block(*inode, size, options);
   if (const std::errc error = volume_.commit(context_, Urgency::frees); error != std::errc{}) {
+    volume_.undo(context_);
     return fail(error);
   }
   return {};
+}
+
+// The bytes after the end are zeroed in place when a bound file grows again, which may be before its
+// device has learned that the file was cut. So the block that the cut goes through moves, and what
+// the device still reads stays as it was.
+void Operations::move_last_block(Inode& inode, Bytes size, const fs::WriteOptions& options) {
+  const std::uint64_t index = size / kBlock;
+  const Mapped last = inode.blocks.get(index);
+  if (size % kBlock == 0 || !last || last.is_unwritten()) return;
+  if (volume_.geometry().is_elsewhere(last.block())) return;
+  const Extent moved = volume_.blocks().allocate(context_.number, 1, Urgency::frees);
+  if (moved.count == 0) return;  // then a read of the cut part that is under way may see zeros
+  context_.allocated.push_back(moved);
+  read_block(inode, index, context_.block);
+  std::fill(context_.block.begin() + static_cast<std::ptrdiff_t>(size % kBlock),
+            context_.block.end(), std::byte{0});
+  volume_.write_data(context_, moved.first * kBlock, context_.block);
+  const EntryHeader write = header(EntryType::write, options.now, mode_after(inode, options));
+  context_.add(inode, WriteEntry{write, index, moved.first, 1, size});
 }
 
 namespace {

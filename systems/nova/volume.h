@@ -278,6 +278,8 @@ class Volume {
   void unbind(std::uint64_t number);
   // Frees blocks for which cm_keeps() has returned true.
   void free_kept(const Extent& extent);
+  // True if the device may still read what this file had before changes that it has not learned of.
+  bool device_is_behind(const Inode& inode) const;
 
   // Session numbers. take_session() throws UsageError if all are taken.
   std::uint32_t take_session();

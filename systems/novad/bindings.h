@@ -69,6 +69,7 @@ class Bindings final : public nova::LayoutCallbacks {
   void cm_invalidate(std::uint64_t inode, Bytes size, Bytes at, Bytes length) override;
   void cm_destroy(std::uint64_t inode) override;
   bool cm_keeps(const nova::Extent& blocks) override;
+  bool cm_is_behind() const override { return !is_settled(); }
 
  private:
   struct Binding {

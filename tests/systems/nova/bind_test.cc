@@ -45,6 +45,7 @@ class ToldDevice final : public LayoutCallbacks {
     if (is_busy) kept.push_back(blocks);
     return is_busy;
   }
+  bool cm_is_behind() const override { return is_busy; }
 
   std::map<std::uint64_t, ToldFile> files;
   std::vector<Extent> kept;
@@ -164,6 +165,28 @@ TEST_F(NovaBind, KeepsBlocksThatADeviceUses) {
     for (const std::uint64_t block : kept) EXPECT_TRUE(home->is_used(block));
     for (const Extent& extent : std::exchange(device.kept, {})) home->free_kept(extent);
     for (const std::uint64_t block : kept) EXPECT_FALSE(home->is_used(block));
+  });
+}
+
+// A device that has not learned of several changes yet goes on with all that there was before them.
+TEST_F(NovaBind, LeavesWhatADeviceReadsAsItWas) {
+  const std::uint32_t seed = perdura::test::random_seed();
+  SCOPED_TRACE(fmt::format("PERDURA_TEST_SEED={}", seed));
+  run([&](OpenVolume& home, ToldDevice& device) {
+    std::mt19937 random(seed);
+    const std::uint64_t file = home.create(kRootNumber, "a");
+    EXPECT_TRUE(home.operations->hold(file).has_value());
+    EXPECT_EQ(home->bind(file), std::errc{});
+    for (int i = 0; i < 1000 && !HasFailure(); ++i) {
+      device.is_busy = true;
+      const ToldDevice::ToldFile before = device.files[file];
+      const std::vector<std::byte> read = as_told(home, before);
+      for (auto changes = random() % 4 + 1; changes > 0; --changes) change(home, file, random);
+      EXPECT_EQ(as_told(home, before), read) << i;
+      device.is_busy = false;
+      for (const Extent& extent : std::exchange(device.kept, {})) home->free_kept(extent);
+      EXPECT_EQ(as_told(home, device.files[file]), contents(home, file)) << i;
+    }
   });
 }
 

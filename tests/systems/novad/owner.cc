@@ -80,7 +80,9 @@ Task<> Owner::make_file(Shape shape, bool is_in_place) {
   }
   EXPECT_TRUE((co_await files_->hold(file_)).has_value());
   is_held_ = true;
-  co_await bindings_.bind(number(), is_in_place ? files_.get() : nullptr);
+  rights_ = is_in_place ? fs::kMayRead | fs::kMayWrite : fs::kMayRead;
+  co_await bindings_.bind(number());
+  co_await bindings_.let_use(number(), is_in_place ? files_.get() : nullptr);
   EXPECT_NE(key().value, 0U);
   blocks_.clear();
   taken_.clear();

@@ -62,7 +62,7 @@ class Owner {
 
   Task<> make_file(Shape shape, bool is_in_place);
   Task<> remove_file();
-  fabric::RemoteKey key() const { return {bindings_.state(number()).filekey}; }
+  fabric::RemoteKey key() const { return {bindings_.state(number(), rights_).filekey}; }
 
   // As novad's server does with a request: no operation meets blocks that the device still uses,
   // and the answer comes when the device has learned of the change.
@@ -96,6 +96,7 @@ class Owner {
   std::unique_ptr<fs::Session> files_;
   fs::InodeNumber file_{};
   bool is_held_ = false;
+  std::uint32_t rights_ = 0;                      // of the mount that holds it
   std::vector<std::uint64_t> blocks_;             // those of the file when it was made
   std::deque<perdura::test::TakenMemory> taken_;  // those of them that others have got
 };
