@@ -49,10 +49,12 @@ class Server final : public fs::FsServer, public std::enable_shared_from_this<Se
     bool ended = false;         // the connection is gone, but requests may still be under way
     bool is_free() const { return queue_pair == nullptr; }
   };
-  // Lives as long as the thread serves.
+  // Lives as long as the thread serves. Its connections and registrations end with it, while
+  // programs of its node may go on with the volume.
   struct Serving {
     Server& server;
     ~Serving() {
+      server.bindings_.clear();
       server.sessions_.clear();
       server.readers_.clear();
     }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "explore/crash.h"
 #include "explore/scenario_processes.h"
 #include "explore/soak.h"
 #include "platform/base/error.h"
@@ -50,7 +51,9 @@ class DeathAndPowerFailure {
         tape_(seed),
         scenario_(
             one.system.service->generated_scenario(one.system.info.name, one.setup(), tape_, 2)),
-        run_(*scenario_, restarted_testbed(), scenario_->clients()),
+        run_(*scenario_,
+             with_commits_if_needed(restarted_testbed(), one.system.info, one.setting.parameters),
+             scenario_->clients()),
         platform_(run_.platform()) {
     platform_.track_durability(one.model);
     run_.note_problems();
