@@ -69,21 +69,24 @@ void Volume::unbind(std::uint64_t number) {
 }
 
 // One change is announced for each file, although it may contain more than what has changed:
-// whoever sees it sees all of the operation.
+// whoever sees it sees all of the operation. A cut is announced by itself, before the block that
+// it goes through and that has moved, whose remaining bytes are what they were.
 void Volume::tell_of_layouts(const Context& context) {
   for (Inode* const inode : context.changed) {
     if (!inode->is_bound) continue;
     Hull changed;
     const Bytes before = std::exchange(inode->told_size, inode->size);
-    changed.add(std::min(before, inode->size), std::max(before, inode->size));
+    changed.add(before, inode->size);
+    if (inode->size < before) {
+      callbacks_->cm_invalidate(inode->number, inode->size, inode->size, before - inode->size);
+    }
     for (const Context::PendingEntry& entry : context.entries) {
       if (entry.inode != inode) continue;
       WriteEntry write;
       std::memcpy(static_cast<void*>(&write), context.bytes.data() + entry.begin, sizeof write);
       if (write.header.type != EntryType::write) continue;
-      const Bytes until = std::max(before, inode->size);
-      changed.add(std::min(until, write.file_block * kBlock),
-                  std::min(until, (write.file_block + write.count) * kBlock));
+      changed.add(std::min(inode->size, write.file_block * kBlock),
+                  std::min(inode->size, (write.file_block + write.count) * kBlock));
     }
     if (changed.empty()) continue;
     const auto extents = extents_in(*inode, changed.begin, changed.end);
