@@ -42,6 +42,9 @@ struct ImagedCase {
   ExploredSetting setting;
   PersistenceModel model;
 
+  sim::Profile profile() const {
+    return with_commits_if_needed(imaged_testbed(), system.info, setting.parameters);
+  }
   std::vector<CrashHistory> histories() const {
     const services::CrashSetup setup{
         .model = model, .parameters = setting.parameters, .correct = setting.correct};
@@ -82,10 +85,11 @@ std::string imaged_name(const testing::TestParamInfo<ImagedCase>& one) {
 // A failure at a crash point of a history, to recover from.
 class FailedHistory {
  public:
-  FailedHistory(const CrashHistory& make, const PersistenceModel& model, Picoseconds crash_point)
-      : scenario_(make()) {
+  FailedHistory(const CrashHistory& make, const sim::Profile& profile,
+                const PersistenceModel& model, Picoseconds crash_point)
+      : profile_(profile), scenario_(make()) {
     pmem::LeastChoices unused;
-    ScenarioRun run(*scenario_, imaged_testbed(), model, failing({}, crash_point),
+    ScenarioRun run(*scenario_, profile_, model, failing({}, crash_point),
                     [&](const PlannedFailure&) -> pmem::Choices& { return unused; });
     run.run_until_down([&](sim::SimPlatform& platform) {
       for (NodeId node = 0; node < scenario_->servers(); ++node) {
@@ -105,8 +109,7 @@ class FailedHistory {
       if (!decided_beforehand) continue;
       for (auto& region : memories_[i].regions) region.decide_all();
     }
-    explore::recover(*scenario_, imaged_testbed(), Time() + std::chrono::milliseconds(20),
-                     memories_);
+    explore::recover(*scenario_, profile_, Time() + std::chrono::milliseconds(20), memories_);
     images.end();
     std::string found = scenario_->observations();
     for (auto& memory : memories_) memory.restore();
@@ -115,15 +118,17 @@ class FailedHistory {
   }
 
  private:
+  const sim::Profile& profile_;
   std::unique_ptr<CrashScenario> scenario_;
   std::vector<pmem::ImageSpace> spaces_;
   std::deque<pmem::sim::CrashedMemory> memories_;
 };
 
-std::vector<Picoseconds> crash_points_of(const CrashHistory& make, const PersistenceModel& model) {
+std::vector<Picoseconds> crash_points_of(const CrashHistory& make, const sim::Profile& profile,
+                                         const PersistenceModel& model) {
   const auto scenario = make();
   pmem::LeastChoices unused;
-  ScenarioRun run(*scenario, imaged_testbed(), model, without_failure(),
+  ScenarioRun run(*scenario, profile, model, without_failure(),
                   [&](const PlannedFailure&) -> pmem::Choices& { return unused; });
   return run.list_crash_points(CrashPointList::Which::where_memory_changes);
 }
@@ -140,13 +145,14 @@ class Images : public testing::TestWithParam<ImagedCase> {};
 // Recovery and inspection that decide what they read find the same as those from each image.
 TEST_P(Images, DecidedWhenTheyAreReadAreFoundLikeAllOfThem) {
   constexpr std::size_t kTried = 40;
+  const sim::Profile profile = GetParam().profile();
   std::uint64_t of_many_images = 0;
   for (const CrashHistory& make : GetParam().histories()) {
-    const auto crash_points = crash_points_of(make, GetParam().model);
+    const auto crash_points = crash_points_of(make, profile, GetParam().model);
     for (std::size_t crash_point = 0; crash_point < crash_points.size();
          crash_point += crash_points.size() / fewer(kTried, crash_points.size()) + 1) {
       SCOPED_TRACE(crash_point);
-      FailedHistory failed(make, GetParam().model, crash_points[crash_point]);
+      FailedHistory failed(make, profile, GetParam().model, crash_points[crash_point]);
       LazyImages each(failed.spaces(), 1);
       if (each.images() < 2) continue;
       ++of_many_images;
@@ -172,18 +178,19 @@ TEST_P(Images, DecidedWhenTheyAreReadAreFoundLikeAllOfThem) {
 TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
   constexpr std::size_t kTried = 12;
   constexpr std::size_t kLongest = 2000;  // crash points; longer histories would take minutes
+  const sim::Profile profile = GetParam().profile();
   int compared = 0;
   for (const CrashHistory& make : GetParam().histories()) {
-    const auto crash_points = crash_points_of(make, GetParam().model);
+    const auto crash_points = crash_points_of(make, profile, GetParam().model);
     if (crash_points.size() > kLongest) continue;
     for (std::size_t crash_point = crash_points.size() / 8; crash_point < crash_points.size();
          crash_point += crash_points.size() / fewer(kTried, crash_points.size()) + 1) {
       SCOPED_TRACE(crash_point);
       {
-        FailedHistory failed(make, GetParam().model, crash_points[crash_point]);
+        FailedHistory failed(make, profile, GetParam().model, crash_points[crash_point]);
         if (LazyImages(failed.spaces(), 1).images() > fewer(60, crash_points.size())) continue;
       }
-      const Findings lazily = explore_history({"", "", make}, imaged_testbed(), GetParam().model,
+      const Findings lazily = explore_history({"", "", make}, profile, GetParam().model,
                                               {.first = crash_point, .last = crash_point});
       EXPECT_EQ(lazily.coverage.covered, lazily.coverage.images);
       Verdict whole;
@@ -192,7 +199,7 @@ TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
       pmem::Enumerator image;
       while (image.next() && image.sequences() <= most_runs) {
         const auto scenario = make();
-        ScenarioRun run(*scenario, imaged_testbed(), GetParam().model,
+        ScenarioRun run(*scenario, profile, GetParam().model,
                         failing({}, crash_points[crash_point]),
                         [&](const PlannedFailure&) -> pmem::Choices& { return image; });
         whole.add(run.run());
