@@ -33,7 +33,7 @@ std::string refusal_of(const std::function<void()>& use) {
   return "no error";
 }
 
-// What peers get by READs and WRITEs of a word.
+// A peer that READs and WRITEs single words.
 class Peer {
  public:
   Peer(fabric::Endpoint& endpoint, pmem::Region& region)

@@ -214,8 +214,8 @@ TEST_P(FabricAccess, ACommitOfARegistrationThatIsGoneIsRefused) {
   }
 }
 
-// What was written may have been unmapped, or may be elsewhere; a commit is not the owner's only
-// way to it, and takes what there is.
+// Data that was written may have been unmapped since, or mapped elsewhere. A commit persists the part
+// that is still mapped, and leaves the rest to the owner.
 TEST_P(FabricAccess, ACommitSkipsHoles) {
   PERDURA_NEEDS(commits);
   RemoteKey key;

@@ -1,5 +1,5 @@
-// What a power failure leaves after a commit of a registration of extents (QueuePair::commit), at
-// every moment and on each kind of server.
+// A commit of a registration of extents (QueuePair::commit), and the memory that a power failure
+// leaves after it, at every moment and on each kind of server.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -88,9 +88,9 @@ class CommitRun {
     platform_.track_durability(model);
   }
 
-  // What a commit has told is durable, whenever that is learned.
+  // The words that a completed commit covers; a failure at any later time must leave them.
   Words promised;
-  // What survived, once the power has failed.
+  // The words that were there after the power failure.
   Words survived;
   // Set by a client when all has been done after which the watched words may still be lost.
   bool at_end = false;

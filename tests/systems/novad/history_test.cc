@@ -21,7 +21,7 @@ namespace {
 using fs::Operation;
 using Kind = fs::Operation::Kind;
 
-constexpr int kOperations = 50;  // of each participant
+constexpr int kOperations = 50;  // each participant calls so many
 constexpr int kHistories = 20;
 constexpr std::size_t kFiles = 2;
 constexpr Bytes kWord = 8;
@@ -105,7 +105,7 @@ class NovadHistory : public testing::TestWithParam<HistoryCase> {
     return operation;
   }
 
-  // What one of the participants does, who holds the files.
+  // One participant holds the files, and calls operations on them.
   static Task<> take_part(Thread& thread, fs::Session& session, Recorder& recorder,
                           const std::vector<fs::InodeId>& files, std::uint32_t seed) {
     std::mt19937 random(seed);

@@ -56,13 +56,13 @@ std::span<const std::byte> bytes_of_words(const Words& words) {
 struct FileRecord {
   struct Slot {
     std::atomic<std::uint64_t> begun{0};
-    std::atomic<std::uint64_t> done{0};  // of which the file system promises that it stays
+    std::atomic<std::uint64_t> done{0};  // the last one that the file system promises to keep
   };
   std::array<Slot, kSlots> slots{};
-  std::atomic<std::uint64_t> renames{0};  // that have returned
+  std::atomic<std::uint64_t> renames{0};  // those that have returned
 };
 
-// What the processes tell each other; it outlives each of them.
+// The processes tell each other of their progress here; the memory outlives each of them.
 struct Shared {
   static constexpr std::uint64_t kFiles = 1 << 12;
   std::array<FileRecord, kFiles> files{};
@@ -70,10 +70,10 @@ struct Shared {
   std::atomic<std::uint64_t> file{0};   // the newest that is complete
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> reads{0};
-  std::atomic<std::uint64_t> by_filekey{0};  // of the reads
+  std::atomic<std::uint64_t> by_filekey{0};  // reads that were READs
   std::atomic<bool> is_audited{false};
   std::atomic<std::uint64_t> wrong{0};
-  std::array<char, 200> why{};  // of the first
+  std::array<char, 200> why{};  // the first that was wrong
 
   void note(const std::string& text) {
     if (++wrong == 1) text.copy(why.data(), why.size() - 1);

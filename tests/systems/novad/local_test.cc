@@ -219,7 +219,7 @@ TEST_P(NovadLocal, AppendsOfBothNeverOverlap) {
             EXPECT_TRUE(at.has_value());
             if (!at) break;
             mine.emplace_back(*at, text);
-            // What has been appended stays, whoever reads it.
+            // Each of the participants finds its earlier appends where they were.
             const auto& [before, expected] = mine.at(mine.size() / 2);
             EXPECT_EQ(co_await text_of(session, file, before, expected.size()), expected);
             co_await yield();

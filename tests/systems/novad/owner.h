@@ -51,7 +51,7 @@ enum class Shape : std::uint8_t {
 };
 inline constexpr std::array kShapes{Shape::adjoining, Shape::apart, Shape::unwritten};
 std::string_view to_string(Shape shape);
-// What it holds then. Files that peers may WRITE to have zeros instead of holes.
+// The contents of a file of this shape. If peers may WRITE to it, it has zeros instead of holes.
 Contents contents_of(Shape shape, bool is_in_place);
 
 class Owner {
@@ -71,7 +71,7 @@ class Owner {
   bool others_have_theirs() const;
   // How many blocks of the file they have got.
   std::size_t blocks_of_others() const { return taken_.size(); }
-  // What a read by a request returns.
+  // The contents of the file, as a read by a request returns them.
   Task<std::string> text();
   std::string audit() { return volume_->volume().audit(); }
 
@@ -96,7 +96,7 @@ class Owner {
   std::unique_ptr<fs::Session> files_;
   fs::InodeNumber file_{};
   bool is_held_ = false;
-  std::uint32_t rights_ = 0;                      // of the mount that holds it
+  std::uint32_t rights_ = 0;                      // the holding mount has these
   std::vector<std::uint64_t> blocks_;             // those of the file when it was made
   std::deque<perdura::test::TakenMemory> taken_;  // those of them that others have got
 };

@@ -1,4 +1,4 @@
-// Whether a client may read or write a file is decided when it opens the file, by user, groups and
+// The server decides when a client opens a file whether it may read or write it, by user, groups and
 // access list, as on one node. A later change of these changes nothing for whoever has it open.
 #include <functional>
 
@@ -154,7 +154,7 @@ TEST_P(NovadRights, StayWhatTheyWereWhenTheFileWasOpened) {
   });
 }
 
-// What must not be opened is not held.
+// A file that a client may not open is not held for it.
 TEST_P(NovadRights, ThatAreRefusedHoldNothing) {
   run([](Session& session, Intruder& one, Intruder&) -> Task<> {
     const fs::InodeNumber file = co_await make(session, 0600);
