@@ -194,6 +194,14 @@ FileState Bindings::state(std::uint64_t inode, std::uint32_t rights) const {
           .size = binding.size};
 }
 
+std::vector<std::uint64_t> Bindings::writable_files() const {
+  std::vector<std::uint64_t> files;
+  for (const auto& [inode, binding] : bindings_) {
+    if (binding.pinned != nullptr) files.push_back(inode);
+  }
+  return files;
+}
+
 // --- callbacks
 
 void Bindings::cm_bind(std::uint64_t inode) { bindings_.try_emplace(inode); }

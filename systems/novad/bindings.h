@@ -59,6 +59,8 @@ class Bindings final : public nova::LayoutCallbacks {
   bool is_settled() const;
   // The file for a mount with these rights.
   FileState state(std::uint64_t inode, std::uint32_t rights) const;
+  // The files to which peers may write in place.
+  std::vector<std::uint64_t> writable_files() const;
   // The number of changes that it has carried out.
   std::uint64_t changes() const { return changes_; }
 

@@ -256,7 +256,13 @@ Task<Requests::Outcome> Requests::read_data(MessageHeader header, Decoder given,
                                             Encoder& results) {
   const InodeNumber inode{header.inode};
   if (header.request == Request::sync) {
-    if (header.inode == 0) co_return answer(co_await files_.sync_all());
+    if (header.inode == 0) {
+      for (const std::uint64_t each : bindings_.writable_files()) {
+        const auto synced = co_await files_.sync(InodeNumber{each});
+        if (!synced) co_return answer(synced);
+      }
+      co_return answer(co_await files_.sync_all());
+    }
     co_return answer(co_await files_.sync(inode));
   }
   const auto offset = given.take<Bytes>();

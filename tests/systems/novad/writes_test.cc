@@ -240,6 +240,19 @@ TEST(NovadWritesOnAModel, AreDurableAfterASync) {
   }
 }
 
+TEST(NovadWritesOnAModel, AreDurableAfterASyncOfAllFiles) {
+  for (const bool commits : {false, true}) {
+    for (const pmem::PersistenceModel& model : explore::explored_models()) {
+      expect_durable(model, commits,
+                     [](Thread& thread, fs::FileSystem& files, fs::FileSystem&) -> Task<> {
+                       const auto session = files.attach(thread);
+                       co_await open_and_write(*session);
+                       EXPECT_TRUE((co_await session->sync_all()).has_value());
+                     });
+    }
+  }
+}
+
 // Whoever syncs a file syncs all of it.
 TEST(NovadWritesOnAModel, AreDurableAfterASyncByAnotherMount) {
   for (const pmem::PersistenceModel& model : explore::explored_models()) {
